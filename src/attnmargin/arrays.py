@@ -1,0 +1,90 @@
+"""The boundary: numpy arrays, torch tensors and lists in, checked torch tensors out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.errors import InputError
+
+Array = Any  # numpy array, torch tensor, number, or nested list of numbers
+
+
+def _tensor(name: str, value: Array) -> Tensor:
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(name, "a list of unequal lengths", "a rectangular array") from error
+    if array.dtype.kind not in "fiub":
+        raise InputError(name, f"{array.dtype} entries", "numbers")
+    return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def floats(name: str, value: Array, like: Tensor | None = None) -> Tensor:
+    """A float32 or float64 tensor; integers become float64, or the dtype of ``like``.
+
+    With ``like``, dtype and device must agree with it, so that nothing is promoted silently.
+    """
+    tensor = _tensor(name, value)
+    if not tensor.dtype.is_floating_point:
+        tensor = tensor.to(torch.float64 if like is None else like.dtype)
+    if tensor.dtype not in (torch.float32, torch.float64):
+        raise InputError(name, str(tensor.dtype), "float32 or float64")
+    if like is not None and tensor.dtype != like.dtype:
+        raise InputError(name, str(tensor.dtype), f"{like.dtype}, the dtype of the other arrays")
+    return _same_device(name, tensor, like)
+
+
+def _same_device(name: str, tensor: Tensor, like: Tensor | None) -> Tensor:
+    if like is not None and tensor.device != like.device:
+        raise InputError(
+            name, f"device {tensor.device}", f"{like.device}, where the other arrays are"
+        )
+    return tensor
+
+
+def integers(name: str, value: Array, like: Tensor) -> Tensor:
+    """An int64 tensor on the device of ``like``; index arrays may come from anywhere."""
+    tensor = _tensor(name, value)
+    if tensor.dtype == torch.bool or tensor.dtype.is_floating_point:
+        raise InputError(name, f"{tensor.dtype} entries", "whole numbers")
+    return tensor.to(torch.int64).to(like.device)
+
+
+def booleans(name: str, value: Array, like: Tensor) -> Tensor:
+    """A bool tensor on the device of ``like``."""
+    tensor = _tensor(name, value)
+    if tensor.dtype != torch.bool:
+        raise InputError(name, f"{tensor.dtype} entries", "true or false")
+    return tensor.to(like.device)
+
+
+def finite(name: str, tensor: Tensor) -> Tensor:
+    """The tensor itself, refused when an entry is NaN or infinite."""
+    good = torch.isfinite(tensor)
+    if not bool(good.all()):
+        index = tuple(int(i) for i in (~good).nonzero()[0])
+        raise InputError(name, f"{float(tensor[index])} at {index}", "finite numbers")
+    return tensor
+
+
+def shaped(name: str, tensor: Tensor, *ndims: int, meaning: str) -> Tensor:
+    """The tensor itself, refused when it has another number of dimensions."""
+    if tensor.ndim not in ndims:
+        raise InputError(name, f"shape {tuple(tensor.shape)}", meaning)
+    return tensor
+
+
+def broadcast(shapes: dict[str, Sequence[int]]) -> torch.Size:
+    """The common batch shape of all arguments."""
+    try:
+        return torch.broadcast_shapes(*(tuple(shape) for shape in shapes.values()))
+    except RuntimeError as error:
+        listed = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
+        raise InputError(
+            "batch dimensions", listed, "leading shapes that broadcast together"
+        ) from error

@@ -1,0 +1,337 @@
+"""Builders of margin problems: tokens and sets, the finite part, labels, embeddings."""
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, booleans, broadcast, finite, floats, integers
+from attnmargin.data import check_queries, check_tokens, padded
+from attnmargin.errors import InputError
+from attnmargin.problem import MarginProblem, RowNames
+
+
+@final
+@dataclass(frozen=True)
+class _Layout:
+    """Sizes shared by all builders: batch ``*B``, n sequences, K queries each, T tokens."""
+
+    batch: torch.Size
+    n: int
+    K: int
+    T: int
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return (*self.batch, self.n, self.K, self.T)
+
+    def spread(self, x: Tensor, per_query: bool) -> Tensor:
+        """``(*b, n, T, …)`` or ``(*b, n, K, T, …)`` as ``(*B, n, K, T, …)``."""
+        extra = () if x.dtype == torch.bool else x.shape[-1:]
+        x = x if per_query else x.unsqueeze(-2 - len(extra))
+        return x.expand(*self.tokens, *extra)
+
+
+def _where(position: Tensor, several: bool) -> str:
+    """The place of one sequence, and of its query if there are several, in words."""
+    *batch, i, k = (int(index) for index in position)
+    words = f"sequence {i}" + (f", query {k}" if several else "")
+    return words + (f" of problem {tuple(batch)}" if batch else "")
+
+
+def _refuse(wrong: Tensor, got: str, needs: str, argument: str = "selection") -> None:
+    """Raise if any sequence, query ``(*B, n, K)`` is wrong."""
+    if bool(wrong.any()):
+        place = _where(wrong.nonzero()[0], several=wrong.shape[-1] > 1)
+        raise InputError(argument, f"{got} in {place}", needs)
+
+
+def _selected(selection: Array, X: Tensor, z: Tensor) -> Tensor:
+    """The selection as bool ``(*b, n, K, T)``."""
+    several = z.ndim == X.ndim
+    n, T = X.shape[-3:-1]
+    inner = (n, z.shape[-2]) if several else (n,)
+    raw = selection if isinstance(selection, Tensor) else torch.as_tensor(selection)
+    if raw.dtype == torch.bool:
+        chosen = booleans("selection", raw, X)
+        needs = f"a set per query, {(*inner, T)}"
+        if chosen.shape[-len(inner) - 1 :] != (*inner, T):
+            raise InputError("selection", f"shape {tuple(chosen.shape)}", needs)
+    else:
+        index = integers("selection", raw, X)
+        if index.shape[-len(inner) :] != inner:
+            needs = f"an index per query, {inner}"
+            raise InputError("selection", f"shape {tuple(index.shape)}", needs)
+        outside = (index < 0) | (index >= T)
+        if bool(outside.any()):
+            got = f"token {int(index[outside][0])}"
+            raise InputError("selection", got, f"indices from 0 to {T - 1}")
+        chosen = torch.nn.functional.one_hot(index, T).bool()
+    return chosen if several else chosen.unsqueeze(-2)
+
+
+def _layout(X: Tensor, z: Tensor, chosen: Tensor, mask: Tensor | None) -> _Layout:
+    several, per_query = z.ndim == X.ndim, mask is not None and mask.ndim == X.ndim
+    K = z.shape[-2] if several else 1
+    if mask is not None and per_query and mask.shape[-2] != K:
+        raise InputError("mask", f"a mask for {mask.shape[-2]} queries", f"one for each of the {K}")
+    batch = broadcast(
+        {
+            "X": X.shape[:-3],
+            "z": z.shape[: X.ndim - 3],
+            "selection": chosen.shape[:-3],
+            "mask": () if mask is None else mask.shape[: X.ndim - 3],
+        }
+    )
+    return _Layout(batch, X.shape[-3], K, X.shape[-2])
+
+
+@final
+@dataclass(frozen=True)
+class _Pairs:
+    """Token differences, representative against every other token, ``(*B, n, K, T−1, …)``."""
+
+    left: Tensor
+    tied: Tensor  # the other token is selected too
+    exists: Tensor  # the other token is visible, and so is the sequence
+    representative: Tensor  # (*B, n, K)
+    other: Tensor
+
+
+def _visible(X: Tensor, mask: Tensor | None, layout: _Layout) -> Tensor | None:
+    """The mask as bool ``(*B, n, K, T)``."""
+    return None if mask is None else layout.spread(mask, per_query=mask.ndim == X.ndim)
+
+
+def _representative(chosen: Tensor, visible: Tensor | None) -> Tensor:
+    """The first selected token ``(*B, n, K)``, after checking the selection against the mask."""
+    empty = ~chosen.any(-1)
+    if visible is not None:
+        alive = visible.any(-1)
+        hidden = (chosen & ~visible).any(-1) & alive
+        _refuse(hidden, "a token that the mask hides", "visible tokens")
+        empty = empty & alive
+    _refuse(empty, "no token", "at least one token per sequence")
+    return chosen.to(torch.uint8).argmax(-1)
+
+
+def _pairs(X: Tensor, chosen: Tensor, mask: Tensor | None, layout: _Layout) -> _Pairs:
+    """All pairs that a selection separates or ties."""
+    chosen = chosen.expand(layout.tokens)
+    visible = _visible(X, mask, layout)
+    representative = _representative(chosen, visible)
+    tokens = layout.spread(X, per_query=False)
+    rank = torch.arange(layout.T - 1, device=X.device)
+    other = rank + (rank >= representative.unsqueeze(-1))
+    wide = (*other.shape, X.shape[-1])
+    first = tokens.gather(-2, representative[..., None, None].expand(*wide[:-2], 1, wide[-1]))
+    left = first - tokens.gather(-2, other.unsqueeze(-1).expand(wide))
+    exists = torch.ones_like(other, dtype=torch.bool)
+    if visible is not None:
+        exists = visible.gather(-1, other) & visible.any(-1, keepdim=True)
+    return _Pairs(left, chosen.gather(-1, other), exists, representative, other)
+
+
+def _names(pairs: _Pairs, layout: _Layout) -> RowNames:
+    """Row names ``(*B, M)`` in the order sequence, query, other token."""
+    device = pairs.other.device
+    size = (layout.n, layout.K, layout.T - 1)
+    sequence = torch.arange(layout.n, device=device)[:, None, None].expand(size)
+    position = torch.arange(layout.K, device=device)[:, None].expand(size)
+    if layout.K == 1:
+        position = torch.full(size, -1, device=device)
+    chosen = pairs.representative.unsqueeze(-1).expand(pairs.other.shape)
+    return RowNames(
+        sequence.flatten(), position.flatten(), chosen.flatten(-3), pairs.other.flatten(-3)
+    )
+
+
+def _rows(pairs: _Pairs, query: Tensor, layout: _Layout, bound: Tensor) -> MarginProblem:
+    """Rows of all pairs with their queries ``(*b, Q, e)``; tied pairs are equalities."""
+    return MarginProblem(
+        pairs.left.flatten(-4, -2),
+        query.expand(*layout.batch, *query.shape[-2:]),
+        bound.flatten(-3),
+        pairs.tied.flatten(-3),
+        pairs.exists.flatten(-3),
+        _names(pairs, layout),
+    )
+
+
+def _queries(X: Tensor, z: Tensor) -> Tensor:
+    """Queries of all sequences in a row, ``(*b, n · K, d)``."""
+    return z.flatten(-3, -2) if z.ndim == X.ndim else z
+
+
+def token_problem(X: Array, z: Array, selection: Array, mask: Array | None = None) -> MarginProblem:
+    """Attention SVM: the selected tokens beat all others by margin one.
+
+        (x_iα − x_it)ᵀ W z_i ≥ 1   for every other visible token t        (Att-SVM)
+        (x_iα − x_iτ)ᵀ W z_i = 0   for further selected tokens τ          (Gen-SVM)
+
+    Paper A: (Att-SVM), (Gen-SVM) of Section 6, (11) and its causal form of Section 7. A set is
+    represented by its first token α: its inequalities and the equalities imply all others.
+
+    Args:
+        X: tokens ``(*B, n, T, d)``, or a list of n arrays ``(T_i, d)``.
+        z: queries ``(*B, n, d)``, or ``(*B, n, K, d)`` for sequence outputs.
+        selection: int ``(*B, n)`` (``(*B, n, K)``), or bool sets with a last dimension T.
+            Its batch dimensions broadcast: many selections of one instance are one call.
+        mask: visible tokens, ``(*B, n, T)``, or ``(*B, n, K, T)`` (causal: ``t ≤ k``).
+            Sequences without a visible token have no rows.
+
+    Returns:
+        A problem with ``M = n · K · (T − 1)`` rows, sequence by sequence, others in order.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.token_problem([[[1.0, 0.0], [0.0, 0.0]]], [[0.0, 2.0]], [0])
+        >>> am.solve(problem).W.tolist()
+        [[0.0, 0.5], [0.0, 0.0]]
+    """
+    X, mask = check_tokens(X, mask)
+    z = check_queries(X, z)
+    chosen = _selected(selection, X, z)
+    layout = _layout(X, z, chosen, mask)
+    pairs = _pairs(X, chosen, mask, layout)
+    return _rows(pairs, _queries(X, z), layout, (~pairs.tied).to(X.dtype))
+
+
+def finite_problem(
+    X: Array, z: Array, probability: Array, mask: Array | None = None
+) -> MarginProblem:
+    """The finite part: the softmax shares the attention as given (paper A, eq. 7).
+
+        (x_it − x_iτ)ᵀ W z_i = log(s_it / s_iτ)   for all tokens with s_it, s_iτ > 0
+
+    Args:
+        X, z, mask: as in :func:`token_problem`.
+        probability: ``s``, ``(*B, n, T)`` or ``(*B, n, K, T)``, not negative; only ratios count.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.finite_problem([[[1.0], [0.0]]], [[1.0]], [[0.75, 0.25]])
+        >>> round(float(am.solve(problem).W), 6)  # log 3
+        1.098612
+    """
+    X, mask = check_tokens(X, mask)
+    z = check_queries(X, z)
+    s = finite("probability", floats("probability", probability, like=X))
+    if bool((s < 0).any()):
+        raise InputError("probability", f"{float(s.min()):g}", "numbers that are not negative")
+    chosen = _selected(s > 0, X, z)
+    layout = _layout(X, z, chosen, mask)
+    pairs = _pairs(X, chosen, mask, layout)
+    logs = (s if z.ndim == X.ndim else s.unsqueeze(-2)).clamp_min(torch.finfo(s.dtype).tiny).log()
+    logs = logs.expand(layout.tokens)
+    bound = logs.gather(-1, pairs.representative.unsqueeze(-1)) - logs.gather(-1, pairs.other)
+    rows = _rows(pairs, _queries(X, z), layout, bound * pairs.tied)
+    return replace(rows, equality=torch.ones_like(rows.equality), mask=rows.mask & rows.equality)
+
+
+def label_problem(X: Array, y: Array, selection: Array, mask: Array | None = None) -> MarginProblem:
+    """ℓp-SVM of the head: the selected tokens classify all labels by margin one.
+
+        y_i x_iαᵀ v ≥ 1   for every sequence i                  (paper B, ℓp-SVM)
+
+    Args:
+        X: tokens ``(*B, n, T, d)``; y: labels ±1, ``(*B, n)``; selection: int ``(*B, n)``.
+
+    Returns:
+        A problem over the vector v as a matrix ``(d, 1)``, with n rows.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.label_problem([[[2.0, 0.0]], [[-4.0, 0.0]]], [1, -1], [0, 0])
+        >>> am.solve(problem, norm=3).W.flatten().tolist()
+        [0.5, 0.0]
+    """
+    X, mask = check_tokens(X, mask)
+    y = finite("y", floats("y", y, like=X))
+    if y.ndim != X.ndim - 2 or y.shape[-1] != X.shape[-3]:
+        needs = f"one label per sequence, (*B, {X.shape[-3]})"
+        raise InputError("y", f"shape {tuple(y.shape)}", needs)
+    if mask is not None and mask.ndim == X.ndim:
+        raise InputError("mask", f"shape {tuple(mask.shape)}", "(*B, n, T)")
+    chosen = _selected(selection, X, y.unsqueeze(-1))
+    _refuse(chosen.sum(-1) > 1, "several tokens", "one token per sequence")
+    layout = _layout(X, y.unsqueeze(-1), chosen, mask)
+    index = _representative(chosen.expand(layout.tokens), _visible(X, mask, layout)).squeeze(-1)
+    tokens = X.expand(*layout.batch, *X.shape[-3:])
+    left = tokens.take_along_dim(index[..., None, None], -2).squeeze(-2) * y.unsqueeze(-1)
+    exists = torch.ones_like(index, dtype=torch.bool)
+    if mask is not None:
+        exists = mask.any(-1).expand(index.shape)
+    none = torch.full((layout.n,), -1, device=X.device)
+    return MarginProblem(
+        left,
+        X.new_ones(1, 1).expand(*layout.batch, 1, 1),
+        X.new_ones(()).expand(index.shape),
+        torch.zeros_like(exists),
+        exists,
+        RowNames(torch.arange(layout.n, device=X.device), none, index, none),
+    )
+
+
+def embedding_problem(
+    E: Array, sequences: Array, selection: Array, mask: Array | None = None
+) -> MarginProblem:
+    """Max-margin direction of the ⟨cls⟩ embedding p for a selection (paper D, eq. 9).
+
+        pᵀ(E_s − E_s′) ≥ 1   for s selected and s′ not selected in the same sequence
+        pᵀ(E_s − E_s′) = 0   for s, s′ both selected
+
+    The selection is one of tokens, not places: every copy of a selected token counts as
+    selected.
+
+    Args:
+        E: embeddings ``(*B, S, d)``.
+        sequences: token ids ``(*B, n, T)``, or a list of n lists of ids.
+        selection: places, int ``(*B, n)`` or bool ``(*B, n, T)``; mask: bool ``(*B, n, T)``.
+
+    Returns:
+        A problem over the vector p as a matrix ``(d, 1)``, with ``n · (T − 1)`` rows.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.embedding_problem([[1.0, 0.0], [0.0, 1.0]], [[0, 1, 0]], [0])
+        >>> am.solve(problem).W.flatten().tolist()
+        [0.5, -0.5]
+    """
+    E = finite("E", floats("E", E))
+    if E.ndim < 2 or 0 in E.shape[-2:]:
+        raise InputError("E", f"shape {tuple(E.shape)}", "embeddings (*B, S, d)")
+    ids, mask = _token_ids(sequences, mask, E)
+    batch = broadcast({"E": E.shape[:-2], "sequences": ids.shape[:-2]})
+    index = ids.flatten(-2).expand(*batch, -1)
+    X = E.expand(*batch, *E.shape[-2:]).take_along_dim(index.unsqueeze(-1), -2)
+    X, mask = check_tokens(X.unflatten(-2, ids.shape[-2:]), mask)
+    ones = X.new_ones(*X.shape[:-2], 1)
+    chosen = _selected(selection, X, ones).squeeze(-2)
+    same = ids.unsqueeze(-1) == ids.unsqueeze(-2)  # (*b, n, T, T)
+    copies = (same & chosen.unsqueeze(-2)).any(-1)
+    copies = (copies if mask is None else copies & (mask | chosen)).unsqueeze(-2)
+    layout = _layout(X, ones, copies, mask)
+    pairs = _pairs(X, copies, mask, layout)
+    rows = _rows(pairs, ones, layout, (~pairs.tied).to(X.dtype))
+    query = X.new_ones(1, 1).expand(*layout.batch, 1, 1)
+    return replace(rows, query=query)
+
+
+def _token_ids(sequences: Array, mask: Array | None, E: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Ids ``(*B, n, T)`` and mask from an array or a list of unequal lists."""
+    if isinstance(sequences, list | tuple) and len({len(s) for s in sequences}) > 1:
+        if mask is not None:
+            raise InputError("mask", "a mask beside a list of unequal sequences", "one of the two")
+        columns = [torch.as_tensor(s).reshape(-1, 1).to(torch.float64) for s in sequences]
+        sequences, mask = padded(columns)
+        sequences = sequences.squeeze(-1).to(torch.int64)
+    ids = integers("sequences", sequences, E)
+    if ids.ndim < 2 or 0 in ids.shape[-2:]:
+        raise InputError("sequences", f"shape {tuple(ids.shape)}", "token ids (*B, n, T)")
+    outside = (ids < 0) | (ids >= E.shape[-2])
+    if bool(outside.any()):
+        got = f"token id {int(ids[outside][0])}"
+        raise InputError("sequences", got, f"ids from 0 to {E.shape[-2] - 1}")
+    return ids, mask

@@ -1,0 +1,177 @@
+"""The certificate of a solution, from (problem, norm, W, dual) alone; knows no solver.
+
+For rows ``A(W) ≥ b`` any ``λ`` (free on equality rows, else ``λ ≥ 0``) proves
+
+    bᵀλ / ‖Aᵀλ‖_dual  ≤  min ‖W‖.
+
+So a W and a λ of any origin bracket the optimum. If ``Aᵀλ = 0`` and ``bᵀλ > 0``, no W exists
+at all (Farkas), whatever the norm. All is evaluated in float64.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.arrays import Array, floats
+from attnmargin.errors import InputError
+from attnmargin.norms import Frobenius, Lp, Norm, as_norm
+from attnmargin.problem import MarginProblem
+
+# ‖Σ λ a‖ / Σ λ ‖a‖ below which rows count as cancelling: no W shorter than 1e10 lengths exists.
+_CANCELS = 1e-10
+
+
+class Status(StrEnum):
+    """What a certificate proves of one problem."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    INACCURATE = "inaccurate"
+
+
+_STATUSES = np.array(list(Status), dtype=object)
+
+
+def tolerance(norm: Norm, dtype: torch.dtype) -> float:
+    """Largest relative gap that counts as optimal, for numbers delivered in a dtype.
+
+    1e-12 for the Frobenius norm, 1e-9 for the others, but never below 256 units in the last
+    place of the dtype: a float32 answer cannot be better than float32.
+    """
+    exact = isinstance(norm, Frobenius) or norm == Lp(2.0)
+    return max(1e-12 if exact else 1e-9, 256 * torch.finfo(dtype).eps)
+
+
+@final
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of optimality or infeasibility; every tensor has shape ``*B``.
+
+    Where W is finite, the certificate is about optimality; where it is not, about
+    infeasibility, and ``gap`` and ``primal`` are infinite.
+    """
+
+    gap: Tensor  # |upper − lower| / upper
+    primal: Tensor  # worst row violation, relative to |b| + ‖a‖ ‖W‖
+    dual: Tensor  # worst λ < 0, relative to the largest; for a proof also ‖Aᵀλ‖ / Σ|λ|‖a‖
+    lower: Tensor  # no feasible W is shorter than this; infinite for a proof of infeasibility
+    upper: Tensor  # norm of W, scaled up until no inequality is violated
+    tolerance: float
+    cancels: float  # largest ``dual`` of a proof of infeasibility
+
+    @cached_property
+    def status(self) -> Any:
+        """A :class:`Status`, or a numpy array of them with the batch shape."""
+        worst = torch.stack((self.gap, self.primal, self.dual)).amax(0)
+        code = torch.where(worst <= self.tolerance, 0, 2)
+        proof = torch.isinf(self.upper) & torch.isinf(self.lower) & (self.dual <= self.cancels)
+        code = torch.where(proof, 1, code)
+        statuses: NDArray[Any] = _STATUSES[code.cpu().numpy()]
+        return statuses
+
+
+def _lift(rows: Tensor, problem: MarginProblem) -> Tensor:
+    """The least factor ≥ 1 by which W must grow to satisfy all inequalities with b > 0."""
+    counts = problem.mask & ~problem.equality & (problem.bound > 0)
+    factor = (problem.bound / rows).where(rows > 0, torch.inf)
+    return _largest(factor.where(counts, 1.0)).clamp_min(1.0)
+
+
+def _largest(rows: Tensor) -> Tensor:
+    """Maximum over rows, 0 where there are none."""
+    if rows.shape[-1] == 0:
+        return rows.new_zeros(rows.shape[:-1])
+    return rows.amax(-1)
+
+
+def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """Quotient with 0/0 = 0."""
+    return torch.where(numerator == 0, 0.0, numerator / denominator)
+
+
+def _numbers(name: str, value: Array, problem: MarginProblem, shape: tuple[int, ...]) -> Tensor:
+    given = floats(name, value).to(torch.float64)
+    full = (*problem.batch_shape, *shape)
+    if given.shape == full[:-1] and shape[-1] == 1:
+        given = given.unsqueeze(-1)
+    if given.shape != full:
+        raise InputError(name, f"shape {tuple(given.shape)}", f"{full}, as the problem has it")
+    return given.to(problem.left.device)
+
+
+def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Array) -> Certificate:
+    """Bracket ``min ‖W‖`` over the rows of a problem by a W and multipliers of any origin.
+
+    Args:
+        problem: the rows, batch ``*B``.
+        norm: "fro", "nuc", a number p > 1, or a norm object.
+        W: ``(*B, d, e)``; not finite where infeasibility is to be proved.
+        dual: ``(*B, M)``, one multiplier per row, up to a positive factor per problem.
+
+    Returns:
+        A :class:`Certificate`; it never raises because numbers are bad, it says so.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.margin_problem([[2.0, 0.0]], [[1.0]])
+        >>> am.certify(problem, "fro", [[0.5], [0.0]], [1.0]).status
+        <Status.OPTIMAL: 'optimal'>
+        >>> float(am.certify(problem, "fro", [[0.625], [0.0]], [1.0]).gap)
+        0.2
+    """
+    norm = as_norm(norm)
+    dtype = problem.left.dtype
+    W = _numbers("W", W, problem, problem.shape)
+    dual = _numbers("dual", dual, problem, (problem.M,))
+    problem = problem.to(torch.float64)
+    length = problem.lengths()
+    lower, dual_error, cancelling = _dual_side(problem, norm, dual, length)
+    finite = torch.isfinite(W).all(-1).all(-1)
+    upper, primal = _primal_side(problem, norm, W.where(finite[..., None, None], 0.0), length)
+    gap = _ratio((upper - lower).abs(), upper).nan_to_num(nan=torch.inf)
+    cancels = max(_CANCELS, 16 * torch.finfo(dtype).eps)
+    proof = torch.maximum(dual_error, cancelling)
+    proved = ~finite & (lower > 0) & (proof <= cancels)
+    return Certificate(
+        gap.where(finite, torch.inf),
+        primal.where(finite, torch.inf),
+        dual_error.where(finite, proof),
+        lower.masked_fill(proved, torch.inf),
+        upper.where(finite, torch.inf),
+        tolerance(norm, dtype),
+        cancels,
+    )
+
+
+def _dual_side(
+    problem: MarginProblem, norm: Norm, dual: Tensor, length: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Lower bound from the valid part of λ, its error, and how well the rows cancel."""
+    given = dual.nan_to_num(nan=0.0).where(problem.mask, 0.0)
+    valid = given.where(problem.equality, given.clamp_min(0.0))
+    error = _ratio(_largest(valid - given), _largest(given.abs()))
+    total = problem.adjoint(valid)
+    gain = (problem.bound * valid).sum(-1)
+    lower = (gain / norm.dual_value(total)).where(gain > 0, 0.0)
+    mass = (valid.abs() * length).sum(-1)
+    return lower, error, _ratio(torch.linalg.vector_norm(total, dim=(-2, -1)), mass)
+
+
+def _primal_side(
+    problem: MarginProblem, norm: Norm, W: Tensor, length: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Upper bound from W, scaled until it is feasible, and its worst row violation."""
+    rows = problem.apply(W)
+    missing = problem.bound - rows
+    violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
+    size = torch.linalg.vector_norm(W, dim=(-2, -1)).unsqueeze(-1)
+    relative = _ratio(violation, problem.bound.abs() + length * size)
+    lift = _lift(rows, problem)
+    upper = (norm.value(W) * lift).masked_fill(torch.isinf(lift), torch.inf)
+    return upper, _largest(relative.where(problem.mask, 0.0))

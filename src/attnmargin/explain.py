@@ -1,0 +1,73 @@
+"""Rows and proofs in words."""
+
+from dataclasses import fields
+
+import torch
+from torch import Tensor
+
+from attnmargin.problem import MarginProblem, RowNames
+
+_MOST_ROWS = 12
+
+
+def row_words(problem: MarginProblem, row: int) -> str:
+    """What one row of a single problem demands, such as "sequence 3 wants token 1 over token 0"."""
+    sequence, position, chosen, other = _row_names(problem, row)
+    subject = f"sequence {sequence}" + (f", query {position}" if position >= 0 else "")
+    bound = float(problem.bound[row])
+    relation = f"= {bound:g}" if bool(problem.equality[row]) else f"≥ {bound:g}"
+    if chosen < 0:
+        return f"row {sequence} wants {relation}"
+    if other < 0:
+        return f"{subject} wants its label from token {chosen}"
+    if not bool(problem.equality[row]):
+        return f"{subject} wants token {chosen} over token {other}"
+    level = "level" if bound == 0 else f"{bound:.3g} apart"
+    return f"{subject} wants tokens {chosen} and {other} {level}"
+
+
+def _row_names(problem: MarginProblem, row: int) -> list[int]:
+    return [int(getattr(problem.names, field.name)[row]) for field in fields(RowNames)]
+
+
+def explain_infeasible(problem: MarginProblem, dual: Tensor) -> str:
+    """A Farkas proof of a single problem as a sentence; ``dual`` has shape ``(M,)``."""
+    rows = [int(row) for row in dual.nonzero().flatten()]
+    if len(rows) == 1:
+        return _explain_one(problem, rows[0])
+    if len(rows) == 2 and not bool(problem.equality[rows].any()):
+        return _explain_two(problem, rows[0], rows[1])
+    weighted = [f"{float(dual[row]):.3g} × ({row_words(problem, row)})" for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        weighted.append(f"… {len(rows) - _MOST_ROWS} more")
+    gain = float((dual * problem.bound)[rows].sum())
+    listed = " + ".join(weighted)
+    return f"no W satisfies these {len(rows)} rows together: {listed} reads 0 ≥ {gain:.3g}"
+
+
+def _explain_one(problem: MarginProblem, row: int) -> str:
+    nothing = "its query is zero" if not bool(problem.right[row].any()) else "the tokens are equal"
+    if int(problem.names.other[row]) < 0:
+        nothing = "its left or right factor is zero"
+    return f"{row_words(problem, row)}, but {nothing}"
+
+
+def _explain_two(problem: MarginProblem, first: int, second: int) -> str:
+    """Two inequalities can only contradict each other by opposite rows."""
+    _, _, chosen, other = _row_names(problem, first)
+    sequence, position, *pair = _row_names(problem, second)
+    tokens = _cosine(problem.left[first], problem.left[second])
+    queries = _cosine(problem.right[first], problem.right[second])
+    if tokens < 0 and chosen >= 0 and pair == [other, chosen]:
+        subject = f"sequence {sequence}" + (f", query {position}" if position >= 0 else "")
+        tail = f"{subject} the reverse"
+    else:
+        tail = f"{row_words(problem, second)}, the reverse difference"
+        if tokens > 0:
+            tail = f"{row_words(problem, second)}, the same difference"
+    relation = "the same query" if queries > 0 else "the opposite query"
+    return f"{row_words(problem, first)}, {tail}, with {relation}"
+
+
+def _cosine(x: Tensor, y: Tensor) -> float:
+    return float(torch.nn.functional.cosine_similarity(x.double(), y.double(), dim=0))

@@ -1,0 +1,66 @@
+"""``.npz`` files without pickles, written whole or not at all."""
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.errors import InputError
+
+Arrays = Mapping[str, "NDArray[Any] | Tensor | str"]
+
+
+def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> Path:
+    """Write to a temporary file beside ``path``, then rename: never half a file."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError("path", f"{path}, whose folder does not exist", "an existing folder")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def write_npz(path: str | Path, arrays: Arrays) -> Path:
+    """Save arrays by name; tensors are copied to the CPU."""
+    plain = {
+        name: value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+        for name, value in arrays.items()
+    }
+    return write_whole(path, lambda stream: np.savez_compressed(stream, **plain))
+
+
+def read_npz(path: str | Path, needs: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
+    """All arrays of an ``.npz`` file; pickled content is refused, not executed."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError("file", f"{path}, which does not exist", "an .npz file")
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            if not isinstance(stored, np.lib.npyio.NpzFile):
+                raise InputError("file", f"{path}, a single array", "an .npz file")
+            arrays = {name: stored[name] for name in stored.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = "pickled objects" if "pickle" in str(error) else "not an .npz file"
+        raise InputError("file", f"{path} ({reason})", "an .npz file of plain arrays") from error
+    for name in needs:
+        if name not in arrays:
+            found = ", ".join(sorted(arrays)) or "nothing"
+            raise InputError("file", f"{path} with {found}", f"an array named {name!r}")
+    return arrays

@@ -1,0 +1,118 @@
+"""Norms of W: Frobenius, nuclear and entrywise ℓp, each with its dual norm."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.errors import InputError
+
+
+class Norm(ABC):
+    """A norm on matrices ``(*B, d, e)``; a vector is a matrix with one column."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As :func:`as_norm` reads it."""
+
+    @abstractmethod
+    def value(self, W: Tensor) -> Tensor:
+        """``‖W‖``, shape ``(*B,)``."""
+
+    @abstractmethod
+    def dual_value(self, W: Tensor) -> Tensor:
+        """``max ⟨W, V⟩`` over ``‖V‖ ≤ 1``, shape ``(*B,)``."""
+
+
+def _entrywise(W: Tensor, p: float) -> Tensor:
+    """ℓp norm of the entries, scaled by the largest so that powers neither over- nor underflow."""
+    entries = W.flatten(-2).abs()
+    if entries.shape[-1] == 0:
+        return entries.sum(-1)
+    largest = entries.amax(-1)
+    scaled = entries / torch.where(largest > 0, largest, 1.0).unsqueeze(-1)
+    return largest * torch.linalg.vector_norm(scaled, ord=p, dim=-1)
+
+
+@final
+@dataclass(frozen=True)
+class Frobenius(Norm):
+    """``‖W‖_F``, its own dual: gradient descent on W (paper A)."""
+
+    @property
+    def name(self) -> str:
+        return "fro"
+
+    def value(self, W: Tensor) -> Tensor:
+        return torch.linalg.vector_norm(W, dim=(-2, -1))
+
+    def dual_value(self, W: Tensor) -> Tensor:
+        return self.value(W)
+
+
+@final
+@dataclass(frozen=True)
+class Nuclear(Norm):
+    """Sum of singular values; dual: the largest one. Gradient descent on (K, Q) (paper A)."""
+
+    @property
+    def name(self) -> str:
+        return "nuc"
+
+    def value(self, W: Tensor) -> Tensor:
+        return _singular_values(W).sum(-1)
+
+    def dual_value(self, W: Tensor) -> Tensor:
+        return _singular_values(W).amax(-1)
+
+
+def _singular_values(W: Tensor) -> Tensor:
+    """Singular values; NaN, not an error, for a matrix with NaN."""
+    bad = ~torch.isfinite(W).all(-1).all(-1)
+    values = torch.linalg.svdvals(W.masked_fill(bad[..., None, None], 0.0))
+    return values.masked_fill(bad.unsqueeze(-1), torch.nan)
+
+
+@final
+@dataclass(frozen=True)
+class Lp(Norm):
+    """``(Σ |W_ij|^p)^{1/p}``, 1 < p < ∞; dual: ℓq with 1/p + 1/q = 1 (paper B)."""
+
+    p: float
+
+    def __post_init__(self) -> None:
+        if not 1.0 < self.p < float("inf"):
+            raise InputError("norm", f"p = {self.p:g}", "a finite p > 1")
+
+    @property
+    def name(self) -> str:
+        return repr(float(self.p))
+
+    def value(self, W: Tensor) -> Tensor:
+        return _entrywise(W, self.p)
+
+    def dual_value(self, W: Tensor) -> Tensor:
+        return _entrywise(W, self.p / (self.p - 1.0))
+
+
+def as_norm(norm: "str | float | Norm") -> Norm:
+    """The norm that a word or a number means.
+
+    >>> as_norm("fro"), as_norm("nuc"), as_norm(1.75), as_norm("3")
+    (Frobenius(), Nuclear(), Lp(p=1.75), Lp(p=3.0))
+    """
+    if isinstance(norm, Norm):
+        return norm
+    if norm == "fro":
+        return Frobenius()
+    if norm == "nuc":
+        return Nuclear()
+    try:
+        return Lp(float(norm))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("norm", repr(norm), "'fro', 'nuc' or a number p > 1") from None

@@ -1,0 +1,172 @@
+"""MarginProblem: rank-one margin rows ``⟨left rightᵀ, W⟩ ≥ bound`` or ``= bound``.
+
+The rows are kept in factored form, gathered by query: ``M`` left factors and ``Q`` queries,
+row m belonging to query ``m // (M / Q)``. No ``M × d²`` matrix is ever built.
+"""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self, final
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.arrays import Array, booleans, broadcast, finite, floats
+from attnmargin.errors import InputError
+from attnmargin.files import read_npz, write_npz
+
+
+@final
+@dataclass(frozen=True)
+class RowNames:
+    """What a row is about: int64 tensors that broadcast to ``(*B, M)``; −1 means none."""
+
+    sequence: Tensor
+    position: Tensor  # which of several queries of the sequence
+    chosen: Tensor  # the token that must win
+    other: Tensor  # the token that must lose, or tie
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MarginProblem:
+    """Margin rows over a matrix W of shape ``(d, e)``; a vector is a matrix with e = 1.
+
+    Built by :func:`margin_problem`, :func:`token_problem` and the other builders.
+    """
+
+    left: Tensor  # (*B, M, d)
+    query: Tensor  # (*B, Q, e), M a multiple of Q
+    bound: Tensor  # (*B, M)
+    equality: Tensor  # bool (*B, M)
+    mask: Tensor  # bool (*B, M): false rows do not exist
+    names: RowNames
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The leading dimensions ``*B``."""
+        return self.left.shape[:-2]
+
+    @property
+    def M(self) -> int:
+        """Number of rows, padding included."""
+        return int(self.left.shape[-2])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape ``(d, e)`` of one W."""
+        return int(self.left.shape[-1]), int(self.query.shape[-1])
+
+    @property
+    def right(self) -> Tensor:
+        """The right factor of every row, ``(*B, M, e)``."""
+        return self.query.repeat_interleave(self.M // self.query.shape[-2], dim=-2)
+
+    def _grouped(self, rows: Tensor) -> Tensor:
+        """``(*B, M, …)`` as ``(*B, Q, M/Q, …)``."""
+        Q = self.query.shape[-2]
+        return rows.unflatten(len(self.batch_shape), (Q, self.M // Q))
+
+    def apply(self, W: Tensor) -> Tensor:
+        """Row values ``left_mᵀ W right_m``, ``(*B, M)``, for W of shape ``(*B, d, e)``."""
+        image = self.query @ W.mT  # (*B, Q, d)
+        return (self._grouped(self.left) * image.unsqueeze(-2)).sum(-1).flatten(-2)
+
+    def adjoint(self, dual: Tensor) -> Tensor:
+        """``Σ_m dual_m left_m right_mᵀ``, ``(*B, d, e)``, for dual of shape ``(*B, M)``."""
+        keys = (self._grouped(self.left) * self._grouped(dual).unsqueeze(-1)).sum(-2)
+        return keys.mT @ self.query
+
+    def lengths(self) -> Tensor:
+        """Frobenius norms ``‖left_m‖ ‖right_m‖`` of the rows, ``(*B, M)``."""
+        left = torch.linalg.vector_norm(self._grouped(self.left), dim=-1)
+        return (left * torch.linalg.vector_norm(self.query, dim=-1).unsqueeze(-1)).flatten(-2)
+
+    def to(self, dtype: torch.dtype) -> "MarginProblem":
+        """The same rows in another dtype."""
+        if self.left.dtype == dtype:
+            return self
+        left, query, bound = (x.to(dtype) for x in (self.left, self.query, self.bound))
+        return MarginProblem(left, query, bound, self.equality, self.mask, self.names)
+
+    def __getitem__(self, index: Any) -> "MarginProblem":
+        """Members of the batch, as a tensor would give them."""
+        shape = (*self.batch_shape, self.M)
+        names = (getattr(self.names, f.name).expand(shape)[index] for f in fields(RowNames))
+        rows = (x[index] for x in (self.left, self.query, self.bound, self.equality, self.mask))
+        return MarginProblem(*rows, RowNames(*names))
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Everything by name, as it stands in a file."""
+        own = ("left", "query", "bound", "equality", "mask")
+        rows = {name: getattr(self, name) for name in own}
+        return rows | {field.name: getattr(self.names, field.name) for field in fields(RowNames)}
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``.npz`` with the rows and their names."""
+        return write_npz(path, self.arrays())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote."""
+        return cls.from_arrays(read_npz(path, needs=("left", "query", "bound")))
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Rows from arrays by name; checks them like :func:`margin_problem`."""
+        own = ("left", "query", "bound", "equality", "mask")
+        problem = margin_problem(*(arrays.get(name) for name in own))
+        if "sequence" not in arrays:
+            return problem  # type: ignore[return-value]
+        words = (torch.from_numpy(arrays[field.name]) for field in fields(RowNames))
+        return cls(*(getattr(problem, name) for name in own), RowNames(*words))
+
+
+def margin_problem(
+    left: Array,
+    right: Array,
+    bound: Array = 1.0,
+    equality: Array | None = None,
+    mask: Array | None = None,
+) -> MarginProblem:
+    """Rows ``⟨left_m right_mᵀ, W⟩ ≥ bound_m`` (``=`` where ``equality``) from plain arrays.
+
+    Args:
+        left: ``(*B, M, d)``.
+        right: ``(*B, M, e)``, or ``(*B, Q, e)`` with M a multiple of Q: each right factor
+            then serves M/Q rows in turn.
+        bound: ``(*B, M)`` or a number.
+        equality, mask: bool ``(*B, M)``; without them all rows are inequalities and exist.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.margin_problem([[2.0, 0.0]], [[1.0]])
+        >>> am.solve(problem).W.tolist()
+        [[0.5], [0.0]]
+    """
+    left = finite("left", floats("left", left))
+    right = finite("right", floats("right", right, like=left))
+    if left.ndim < 2 or right.ndim < 2 or 0 in (left.shape[-1], right.shape[-1]):
+        got = f"shapes {tuple(left.shape)} and {tuple(right.shape)}"
+        raise InputError("left and right", got, "(*B, M, d) and (*B, M, e)")
+    M, Q = left.shape[-2], right.shape[-2]
+    if M % max(Q, 1) or Q == 0 < M:
+        raise InputError("right", f"{Q} factors for {M} rows", "a count that divides the rows")
+    bound = finite("bound", floats("bound", bound, like=left))
+    equality = left.new_zeros(M, dtype=torch.bool) if equality is None else equality
+    mask = left.new_ones(M, dtype=torch.bool) if mask is None else mask
+    equality, mask = booleans("equality", equality, left), booleans("mask", mask, left)
+    rows = {"bound": bound, "equality": equality, "mask": mask}
+    shapes = {name: row.shape[:-1] for name, row in rows.items()}
+    batch = broadcast({"left": left.shape[:-2], "right": right.shape[:-2]} | shapes)
+    for name, row in rows.items():
+        if row.ndim and row.shape[-1] not in (1, M):
+            raise InputError(name, f"shape {tuple(row.shape)}", f"(*B, {M})")
+    none = torch.full((M,), -1, device=left.device)
+    return MarginProblem(
+        left.expand(*batch, M, left.shape[-1]),
+        right.expand(*batch, Q, right.shape[-1]),
+        *(row.expand(*batch, M) for row in rows.values()),
+        RowNames(torch.arange(M, device=left.device), none, none, none),
+    )

@@ -1,0 +1,97 @@
+"""Random instances of the papers, with seeds by name: same name, same bits."""
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+
+
+def seed_of(*names: object, base: int = 0) -> int:
+    """A 63-bit seed from a base seed and names, such as a figure and a trial.
+
+    >>> seed_of("A:fig7", 3) == seed_of("A:fig7", 3)
+    True
+    >>> seed_of("A:fig7", 3) == seed_of("A:fig7", 4)
+    False
+    """
+    text = "\x1f".join(str(part) for part in (base, *names))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def _normal(shape: tuple[int, ...], generator: torch.Generator, sphere: bool) -> Tensor:
+    x = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True) if sphere else x
+
+
+def _score_gap(X: Tensor, y: Tensor, v: Tensor) -> Tensor:
+    """Distance of the best score to the second best, per sequence."""
+    gamma = y[:, None] * (X @ v)
+    if gamma.shape[-1] == 1:
+        return torch.full_like(y, torch.inf)
+    best = gamma.topk(2, dim=-1).values
+    return best[:, 0] - best[:, 1]
+
+
+def _one(
+    n: int, T: int, d: int, generator: torch.Generator, sphere: bool, min_gap: float
+) -> list[Tensor]:
+    X = _normal((n, T, d), generator, sphere)
+    z = _normal((n, d), generator, sphere)
+    v = _normal((d,), generator, sphere)
+    y = torch.randint(0, 2, (n,), generator=generator).to(torch.float64) * 2 - 1
+    for _ in range(10_000):
+        small = _score_gap(X, y, v) < min_gap
+        if not bool(small.any()):
+            return [X, z, y, v]
+        X[small] = _normal((int(small.sum()), T, d), generator, sphere)
+    raise InputError("min_gap", f"{min_gap:g}", "a gap that random tokens can reach")
+
+
+def random_data(
+    n: int,
+    T: int,
+    d: int,
+    trials: int | None = None,
+    *,
+    name: str = "sample",
+    seed: int = 0,
+    distribution: str = "sphere",
+    self_attention: bool = False,
+    min_gap: float = 0.0,
+) -> AttentionData:
+    """Random instances as in papers A and B: tokens, queries and head on the unit sphere.
+
+    Each trial has a seed of its own, ``seed_of(name, trial, base=seed)``: trial 7 is the same
+    whether 10 or 1000 are drawn. Labels are ±1 at random, all in float64 on the CPU.
+
+    Args:
+        trials: the batch; None for one instance without batch dimension.
+        distribution: "sphere" (papers A, B, C) or "gaussian".
+        self_attention: the query is the first token, ``z_i = x_i1`` (paper A, Section 2).
+        min_gap: least distance of the best to the second best score; sequences below it are
+            drawn again (paper A, Appendix F: 0.1 in figures 2, 5 and 6).
+
+    Example:
+        >>> import attnmargin as am
+        >>> am.random_data(6, 8, 10, trials=100, name="A:fig7")
+        AttentionData(batch (100,), n=6, T=8, d=10, torch.float64)
+    """
+    if distribution not in ("sphere", "gaussian"):
+        raise InputError("distribution", repr(distribution), "'sphere' or 'gaussian'")
+    for argument, size in (("n", n), ("T", T), ("d", d)):
+        if size < 1:
+            raise InputError(argument, str(size), "a positive whole number")
+    drawn: list[list[Tensor]] = []
+    for trial in range(1 if trials is None else trials):
+        generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))
+        drawn.append(_one(n, T, d, generator, distribution == "sphere", min_gap))
+    shapes: list[tuple[int, ...]] = [(n, T, d), (n, d), (n,), (d,)]
+    stacked = [
+        torch.stack(parts) if parts else torch.empty((0, *shape), dtype=torch.float64)
+        for parts, shape in zip(list(zip(*drawn, strict=True)) or [()] * 4, shapes, strict=True)
+    ]
+    X, z, y, v = stacked if trials is not None else [part[0] for part in stacked]
+    return AttentionData(X, X[..., 0, :].clone() if self_attention else z, y, v)

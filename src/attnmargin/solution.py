@@ -1,0 +1,122 @@
+"""Solution: W, multipliers, status and certificate of a batch of margin problems."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.certify import Certificate, Status, certify
+from attnmargin.errors import InaccurateError, InfeasibleError, InputError
+from attnmargin.explain import explain_infeasible
+from attnmargin.files import read_npz, write_npz
+from attnmargin.norms import Norm, as_norm
+from attnmargin.problem import MarginProblem
+
+# A row counts as tight when its slack is below this share of |bound| + ‖row‖ ‖W‖.
+_TIGHT = 1e-9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Answer to ``min ‖W‖`` over the rows of ``problem``; see :func:`attnmargin.solve`.
+
+    The multipliers are those of ``min ‖W‖``: ``bᵀ dual = value`` and ``‖Aᵀ dual‖_dual = 1``, so
+    ``dual`` says how fast the norm grows with each bound. Where a problem is infeasible, ``W``
+    and ``value`` are NaN and ``dual`` is the Farkas proof: ``Aᵀ dual = 0``, ``bᵀ dual = 1``.
+    """
+
+    problem: MarginProblem
+    norm: Norm
+    W: Tensor  # (*B, d, e)
+    dual: Tensor  # (*B, M)
+    certificate: Certificate
+    iterations: Tensor  # int (*B,)
+
+    @property
+    def status(self) -> Any:
+        """A :class:`Status`; for a batch a numpy array of them, shape ``*B``."""
+        return self.certificate.status
+
+    @cached_property
+    def value(self) -> Tensor:
+        """``‖W‖``, shape ``(*B,)``; NaN where infeasible."""
+        return self.norm.value(self.W)
+
+    @property
+    def margin(self) -> Tensor:
+        """``1/‖W‖``: the margin of the direction ``W/‖W‖``, shape ``(*B,)``."""
+        return 1.0 / self.value
+
+    @property
+    def vector(self) -> Tensor:
+        """W of a problem over a vector, shape ``(*B, d)``."""
+        if self.W.shape[-1] != 1:
+            raise InputError("vector", f"W of shape {tuple(self.W.shape)}", "a single column")
+        return self.W[..., 0]
+
+    @cached_property
+    def support(self) -> Tensor:
+        """Inequality rows that hold with equality (paper A, Definition 2), bool ``(*B, M)``.
+
+        Where a problem is infeasible: the rows of the proof.
+        """
+        problem = self.problem.to(torch.float64)
+        W = self.W.to(torch.float64)
+        size = torch.linalg.vector_norm(W, dim=(-2, -1)).unsqueeze(-1)
+        share = max(_TIGHT, 16 * torch.finfo(self.W.dtype).eps)
+        allowed = share * (problem.bound.abs() + problem.lengths() * size)
+        tight = (problem.apply(W) - problem.bound).abs() <= allowed
+        proof = (self.dual != 0) & torch.isnan(size)
+        return problem.mask & ((tight & ~problem.equality) | proof)
+
+    def raise_for_status(self) -> Self:
+        """Returns the solution itself if all is optimal; else raises, in words."""
+        batch = self.problem.batch_shape
+        for index in product(*(range(size) for size in batch)):
+            status = self.status[index] if batch else self.status
+            if status != Status.OPTIMAL:
+                where = f"problem {index[0] if len(index) == 1 else index}: " if batch else ""
+                raise self._failure(index, status, where)
+        return self
+
+    def _failure(self, index: tuple[int, ...], status: Status, where: str) -> Exception:
+        if status == Status.INFEASIBLE:
+            words = explain_infeasible(self.problem[index], self.dual[index])
+            return InfeasibleError(f"{where}infeasible: {words}")
+        gap = float(self.certificate.gap[index])
+        needed = self.certificate.tolerance
+        return InaccurateError(f"{where}inaccurate: gap {gap:.2g}; optimal needs {needed:.2g}")
+
+    def save(self, path: str | Path) -> Path:
+        """Write problem, norm, W, dual and status as ``.npz``: all that a check needs."""
+        own = {"W": self.W, "dual": self.dual, "iterations": self.iterations}
+        words = {
+            "norm": self.norm.name,
+            "status": np.asarray(self.status, dtype=str),
+            "version": version("attnmargin"),
+        }
+        return write_npz(path, self.problem.arrays() | own | words)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a solution; its certificate is computed anew from the file's numbers.
+
+        Raises:
+            InputError: the status in the file is not what its numbers prove.
+        """
+        arrays = read_npz(path, needs=("left", "query", "bound", "norm", "W", "dual", "status"))
+        problem = MarginProblem.from_arrays(arrays)
+        norm = as_norm(str(arrays["norm"]))
+        W, dual = torch.from_numpy(arrays["W"]), torch.from_numpy(arrays["dual"])
+        iterations = torch.from_numpy(arrays["iterations"]) if "iterations" in arrays else None
+        certificate = certify(problem, norm, W, dual)
+        if iterations is None:
+            iterations = torch.zeros(problem.batch_shape, dtype=torch.int64)
+        return cls(problem, norm, W, dual, certificate, iterations)

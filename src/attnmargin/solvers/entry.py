@@ -1,0 +1,79 @@
+"""The one entry: norm and method in, certified solution out."""
+
+import torch
+from torch import Tensor
+
+from attnmargin.certify import certify
+from attnmargin.errors import InputError
+from attnmargin.norms import Frobenius, Lp, Norm, as_norm
+from attnmargin.problem import MarginProblem
+from attnmargin.solution import Solution
+from attnmargin.solvers.frobenius import solve_frobenius
+from attnmargin.solvers.outcome import INFEASIBLE
+
+
+def solve(
+    problem: MarginProblem,
+    norm: str | float | Norm = "fro",
+    *,
+    warm_start: "Solution | Tensor | None" = None,
+    method: str = "auto",
+) -> Solution:
+    """Solve a batch of margin problems exactly, each with a certificate.
+
+        min ‖W‖   subject to   ⟨left_m right_mᵀ, W⟩ ≥ bound_m   (= bound_m on equality rows)
+
+    The Frobenius solution is unique and found by an active-set method, so it is exact up to
+    rounding (paper A, (Att-SVM) and Lemma 1: it lives in span(token differences) × span(queries)).
+    The work is done in float64; the answer has the dtype and device of the problem, and the
+    certificate is that of the delivered numbers.
+
+    Args:
+        problem: rows with batch ``*B``.
+        norm: "fro", or the number 2, or a norm object that means the same.
+        warm_start: a solution, or multipliers ``(*B, M)``, of a similar problem; it changes the
+            time, not the answer.
+        method: "active-set" (compiled, CPU), "lockstep" (batched torch, any device), or "auto".
+
+    Returns:
+        A :class:`Solution`. It does not raise when a problem is infeasible: ask ``status``, or
+        call ``raise_for_status()``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(6, 8, 10, trials=3, name="example")
+        >>> problem = am.token_problem(data.X, data.z, am.optimal_tokens(data))
+        >>> solution = am.solve(problem).raise_for_status()
+        >>> solution.W.shape, bool((solution.certificate.gap < 1e-12).all())
+        (torch.Size([3, 10, 10]), True)
+    """
+    norm = as_norm(norm)
+    if not isinstance(norm, Frobenius) and norm != Lp(2.0):
+        raise InputError("norm", norm.name, "'fro' or 2, the norms that this version solves")
+    dual, W, outcome, iterations = solve_frobenius(problem, _start(problem, warm_start), method)
+    infeasible = outcome == INFEASIBLE
+    W = W.masked_fill(infeasible[..., None, None], torch.nan)
+    dual = _scaled(problem, norm, dual, infeasible)
+    dtype = problem.left.dtype
+    W, dual = W.to(dtype), dual.to(dtype)
+    return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
+
+
+def _start(problem: MarginProblem, warm_start: "Solution | Tensor | None") -> Tensor | None:
+    """Rows to begin with, bool ``(*B, M)``."""
+    if warm_start is None:
+        return None
+    dual = warm_start.dual if isinstance(warm_start, Solution) else warm_start
+    try:
+        return (dual != 0).expand(*problem.batch_shape, problem.M)
+    except RuntimeError as error:
+        needs = f"{(*problem.batch_shape, problem.M)}, one multiplier per row"
+        raise InputError("warm_start", f"multipliers {tuple(dual.shape)}", needs) from error
+
+
+def _scaled(problem: MarginProblem, norm: Norm, dual: Tensor, infeasible: Tensor) -> Tensor:
+    """Multipliers of ``min ‖W‖``: ``‖Aᵀ dual‖_dual = 1``; of a proof: ``bᵀ dual = 1``."""
+    rows = problem.to(torch.float64)
+    gain = (rows.bound * dual).sum(-1)
+    size = torch.where(infeasible, gain, norm.dual_value(rows.adjoint(dual)))
+    return dual / size.where(size > 0, 1.0).unsqueeze(-1)

@@ -1,0 +1,99 @@
+"""Frobenius norm: prepares plain arrays and hands them to the compiled or the torch method."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.problem import MarginProblem
+from attnmargin.solvers.lockstep import solve_lockstep
+
+METHODS = ("auto", "active-set", "lockstep")
+# Fewer problems than this per thread are not worth a thread.
+_WORTH_A_THREAD = 16
+
+Answer = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+@cache
+def _compiled() -> bool:
+    return find_spec("numba") is not None
+
+
+def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
+    """Multipliers ``(*B, M)`` with ``W = Aᵀ dual``, W, outcome and iterations, in float64."""
+    if method not in METHODS:
+        raise InputError("method", repr(method), f"one of {', '.join(METHODS)}")
+    if method == "auto":
+        on_cpu = problem.left.device.type == "cpu"
+        method = "active-set" if on_cpu and _compiled() else "lockstep"
+    batch = problem.batch_shape
+    flat = _flat(problem)
+    if start is not None:
+        start = start.reshape(-1, problem.M)
+    if method == "lockstep":
+        answer = solve_lockstep(flat)
+    else:
+        answer = _solve_compiled(flat, start)
+    dual, W, outcome, iterations = (part.unflatten(0, batch or (1,)) for part in answer)
+    if not batch:
+        return dual[0], W[0], outcome[0], iterations[0]
+    return dual, W, outcome, iterations
+
+
+def _flat(problem: MarginProblem) -> MarginProblem:
+    """One batch dimension, float64."""
+    problem = problem.to(torch.float64)
+    rows = (problem.left, problem.query, problem.bound, problem.equality, problem.mask)
+    inner = (2, 2, 1, 1, 1)
+    shaped = (x.reshape(-1, *x.shape[x.ndim - k :]) for x, k in zip(rows, inner, strict=True))
+    return MarginProblem(*shaped, problem.names)
+
+
+def _default_start(problem: MarginProblem) -> bool:
+    """Begin with all rows if most of them will be tight: wide tokens, few rows."""
+    d, e = problem.shape
+    return 2 * problem.M <= d * min(e, problem.query.shape[-2])
+
+
+def _solve_compiled(problem: MarginProblem, start: Tensor | None) -> Answer:
+    if problem.left.device.type != "cpu":
+        got = f"'active-set' with tensors on {problem.left.device}"
+        raise InputError("method", got, "'lockstep', or tensors on the CPU")
+    if not _compiled():
+        raise MissingPackageError("method 'active-set'", "numba")
+    from attnmargin.solvers.active_set import solve_rows
+
+    B, M = problem.bound.shape
+    if start is None:
+        start = torch.full((B, M), _default_start(problem))
+    spent = (problem.left, problem.query, problem.bound)
+    copies = [x.clone(memory_format=torch.contiguous_format).numpy() for x in spent]
+    equality = problem.equality.contiguous().numpy()
+    usable = problem.mask.clone(memory_format=torch.contiguous_format).numpy()
+    answer = [np.empty((B, M)), np.empty((B, *problem.shape)), np.empty(B, int), np.empty(B, int)]
+    arrays = [*copies, equality, usable, start.contiguous().numpy(), *answer]
+    _in_threads(solve_rows, arrays, B)
+    dual, W, outcome, iterations = (torch.from_numpy(part) for part in answer)
+    return dual, W, outcome, iterations
+
+
+def _in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int) -> None:
+    """Run a kernel that releases the interpreter lock on parts of the batch."""
+    threads = min(torch.get_num_threads(), B // _WORTH_A_THREAD)
+    if threads < 2:
+        kernel(*arrays)
+        return
+    # Several parts per thread, so that one with hard problems does not hold up the rest.
+    edges = np.linspace(0, B, min(4 * threads, B // _WORTH_A_THREAD) + 1).astype(int)
+    parts = [[array[i:j] for array in arrays] for i, j in pairwise(edges)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda part: kernel(*part), parts))

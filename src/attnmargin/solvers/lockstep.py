@@ -1,0 +1,215 @@
+"""The dual active-set method for a whole batch in lockstep, in plain torch on any device.
+
+The same method as :mod:`attnmargin.solvers.active_set`, written for many problems at once:
+the Gram matrix of the unit rows is swept by principal pivots, one per problem and iteration.
+After the rows of a set A have been swept in, the tableau holds
+
+    −G_AA⁻¹ on A × A,   G_AA⁻¹ G_AN on A × N,   the Schur complement on N × N,
+
+so that the column of a violated row is all that a step needs. A finished problem stands
+still while the others go on.
+"""
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.problem import MarginProblem
+from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
+
+# Squared distance to the span of the active rows below which a row counts as lying in it.
+_DEPENDENT = 1e-11
+# Violations that count while pivoting and after refinement; dependent rows are allowed more.
+_COARSE, _FINE, _ROUNDING = 1e-11, 1e-14, 1e-8
+_ROUNDS = 6
+_RUNNING = -1
+
+
+@final
+@dataclass
+class _State:
+    """Everything that changes, for B problems with M rows each."""
+
+    tableau: Tensor  # (B, M, M)
+    active: Tensor  # bool (B, M)
+    usable: Tensor  # bool (B, M)
+    dual: Tensor  # (B, M)
+    slack: Tensor  # (B, M)
+    entering: Tensor  # int (B,), -1 for none
+    sign: Tensor  # (B,) of the entering row
+    outcome: Tensor  # int (B,)
+    iterations: Tensor  # int (B,)
+
+
+def solve_lockstep(
+    problem: MarginProblem,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Dual ``(B, M)`` with ``W = Aᵀ dual``, W, outcome, iterations; one batch dimension, float64."""
+    B, M = problem.bound.shape
+    unit, length, scale = _unit_rows(problem)
+    impossible = _impossible(problem, length)
+    gram = _gram(unit)
+    state = _State(
+        tableau=gram.clone(),
+        active=torch.zeros_like(unit.mask),
+        usable=unit.mask.clone(),
+        dual=torch.zeros_like(unit.bound),
+        slack=-unit.bound,
+        entering=torch.full((B,), -1, device=gram.device),
+        sign=torch.ones_like(scale),
+        outcome=torch.full((B,), _RUNNING, device=gram.device),
+        iterations=torch.zeros(B, dtype=torch.int64, device=gram.device),
+    )
+    state.outcome[impossible.any(-1)] = INFEASIBLE
+    W = unit.left.new_zeros(B, *problem.shape)
+    if B and M:
+        for _ in range(_ROUNDS):
+            _pivot_until_feasible(unit, state)
+            W = _refine(unit, gram, state)
+            if not bool((state.outcome == _RUNNING).any()):
+                break
+    state.outcome[state.outcome == _RUNNING] = STALLED if M else SOLVED
+    dual = state.dual.where(unit.equality | (state.outcome == INFEASIBLE)[:, None], state.dual.clamp_min(0.0))
+    dual = dual * scale[:, None] / length.where(length > 0, 1.0)
+    first = torch.nn.functional.one_hot(impossible.to(torch.uint8).argmax(-1), M) if M else dual
+    dual = torch.where(impossible.any(-1, keepdim=True), first * problem.bound.sign(), dual)
+    return dual, W * scale[:, None, None], state.outcome, state.iterations
+
+
+def _unit_rows(problem: MarginProblem) -> tuple[MarginProblem, Tensor, Tensor]:
+    """Rows of length one with bounds of size one; the lengths; the size of the bounds."""
+    length = problem.lengths().where(problem.mask, 0.0)
+    exists = length > 0
+    size = torch.linalg.vector_norm(problem.left, dim=-1, keepdim=True)
+    left = (problem.left / size.where(size > 0, 1.0)).where(exists.unsqueeze(-1), 0.0)
+    size = torch.linalg.vector_norm(problem.query, dim=-1, keepdim=True)
+    query = problem.query / size.where(size > 0, 1.0)
+    bound = (problem.bound / length).where(exists, 0.0)
+    scale = bound.abs().sum(-1) if bound.shape[-1] == 0 else bound.abs().amax(-1)
+    scale = scale.where(scale > 0, 1.0)
+    unit = replace(problem, left=left, query=query, bound=bound / scale[:, None], mask=exists)
+    return unit, length, scale
+
+
+def _impossible(problem: MarginProblem, length: Tensor) -> Tensor:
+    """Rows 0 ≥ b or 0 = b that no W satisfies, bool ``(B, M)``."""
+    wrong = (problem.bound > 0) | (problem.equality & (problem.bound != 0))
+    return problem.mask & (length == 0) & wrong
+
+
+def _gram(unit: MarginProblem) -> Tensor:
+    """Inner products of all rows: token Gram times query Gram, ``(B, M, M)``."""
+    S = unit.M // unit.query.shape[-2] if unit.M else 1
+    queries = (unit.query @ unit.query.mT).repeat_interleave(S, -1).repeat_interleave(S, -2)
+    return (unit.left @ unit.left.mT) * (queries if unit.M else unit.bound.unsqueeze(-1))
+
+
+def _norm(unit: MarginProblem, state: _State) -> Tensor:
+    """‖W‖ of the solution for the active rows, ``(B, 1)``."""
+    return (unit.bound * state.dual).sum(-1, keepdim=True).clamp_min(0.0).sqrt()
+
+
+def _violation(unit: MarginProblem, state: _State, tolerance: float) -> Tensor:
+    """How much each row is violated beyond its tolerance, else −1; equalities come first."""
+    amount = state.slack.abs().where(unit.equality, -state.slack)
+    counts = state.usable & (amount > tolerance * (unit.bound.abs() + _norm(unit, state)))
+    first = 1e6 * unit.equality
+    return (amount + first).where(counts, -1.0)
+
+
+def _pivot_until_feasible(unit: MarginProblem, state: _State) -> None:
+    """Pivot all running problems until their active rows satisfy all others."""
+    for iteration in range(100 + 20 * unit.M):
+        worst, row = _violation(unit, state, _COARSE).max(-1)
+        idle = state.entering < 0
+        state.sign = torch.where(idle, -state.slack.gather(1, row[:, None])[:, 0].sign(), state.sign)
+        state.entering = torch.where(idle & (worst > 0), row, state.entering)
+        moving = (state.entering >= 0) & (state.outcome == _RUNNING)
+        # Asking the device costs a wait: ask every few iterations.
+        if iteration % 4 == 0 and not bool(moving.any()):
+            return
+        _step(unit, state, moving)
+
+
+def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
+    """One pivot for every moving problem: the entering row comes in or a blocking row leaves."""
+    row = state.entering.clamp_min(0)[:, None]
+    column = state.tableau.gather(2, row[:, :, None].expand(-1, unit.M, 1))[..., 0]
+    sign = state.sign[:, None]
+    rate = sign * column.where(state.active, 0.0)
+    positive = rate > 1e-12 * rate.abs().amax(-1, keepdim=True)
+    blocks = state.active & ~unit.equality & positive
+    step, block = (state.dual.clamp_min(0.0) / rate).where(blocks, torch.inf).min(-1, keepdim=True)
+    distance = column.gather(1, row)
+    missing = state.slack.gather(1, row).abs()
+    dependent = distance <= _DEPENDENT
+    full = (missing / distance).where(~dependent, torch.inf)
+
+    rounding = _ROUNDING * (unit.bound.gather(1, row).abs() + _norm(unit, state))
+    ignore = (dependent & (missing <= rounding))[:, 0] & moving
+    state.usable[ignore, row[ignore, 0]] = False
+    proof = (dependent & torch.isinf(step))[:, 0] & moving & ~ignore
+    unit_row = torch.zeros_like(state.dual).scatter_(1, row, sign)
+    state.dual = torch.where(proof[:, None], unit_row - rate, state.dual)
+    state.outcome[proof] = INFEASIBLE
+
+    moving = (moving & ~ignore & ~proof)[:, None]
+    step = torch.minimum(step, full).where(moving, 0.0)
+    enters = moving & (step == full)
+    state.dual += step * (unit_row - rate)
+    state.slack += step * sign * column.where(~state.active & ~dependent, 0.0)
+    pivot = torch.where(enters, row, block)
+    state.dual.scatter_(1, pivot, state.dual.gather(1, pivot).where(enters | ~moving, 0.0))
+    _sweep(state, pivot, enters, moving)
+    state.entering[(enters | ~moving)[:, 0]] = -1
+    state.iterations += moving[:, 0]
+
+
+def _sweep(state: _State, pivot: Tensor, enters: Tensor, moving: Tensor) -> None:
+    """Principal pivot on one diagonal entry of each moving tableau."""
+    M = state.tableau.shape[-1]
+    column = state.tableau.gather(2, pivot[:, :, None].expand(-1, M, 1))[..., 0]
+    corner = column.gather(1, pivot).where(moving, 1.0)
+    scaled = (column / corner).where(moving, 0.0)
+    state.tableau -= column.unsqueeze(2) * scaled.unsqueeze(1)
+    edge = (scaled * torch.where(enters, 1.0, -1.0)).scatter(1, pivot, -1.0 / corner)
+    index = torch.arange(len(pivot), device=pivot.device)
+    place = pivot[:, 0]
+    state.tableau[index, place] = edge.where(moving, state.tableau[index, place])
+    state.tableau[index, :, place] = edge.where(moving, state.tableau[index, :, place])
+    flipped = state.active.gather(1, pivot) ^ moving
+    state.active.scatter_(1, pivot, flipped)
+
+
+def _refine(unit: MarginProblem, gram: Tensor, state: _State) -> Tensor:
+    """Solve for the active rows anew, tight at W itself; decide who is done; renew tableaus."""
+    both = state.active.unsqueeze(1) & state.active.unsqueeze(2)
+    identity = torch.eye(unit.M, dtype=gram.dtype, device=gram.device)
+    factor, _ = torch.linalg.cholesky_ex(gram.where(both, identity))
+    running = (state.outcome == _RUNNING)[:, None]
+    state.dual = state.dual.where(state.active | ~running, 0.0)
+    W = unit.adjoint(state.dual)
+    for _ in range(4):
+        error = (unit.bound - unit.apply(W)).where(state.active & running, 0.0)
+        change = torch.cholesky_solve(error.unsqueeze(-1), factor)[..., 0].nan_to_num(nan=0.0)
+        state.dual = state.dual + change
+        W = W + unit.adjoint(change)
+    state.slack = unit.apply(W) - unit.bound
+    signs = state.dual >= -_FINE * state.dual.abs().amax(-1, keepdim=True)
+    clean = (signs | unit.equality).all(-1) & (_violation(unit, state, _FINE) < 0).all(-1)
+    state.outcome[clean & running[:, 0]] = SOLVED
+    state.tableau = _tableau(gram, factor, state.active)
+    return W
+
+
+def _tableau(gram: Tensor, factor: Tensor, active: Tensor) -> Tensor:
+    """The tableau of a set of active rows, from scratch."""
+    inside = active.unsqueeze(1) & active.unsqueeze(2)
+    inverse = torch.cholesky_inverse(factor).where(inside, 0.0)
+    coefficients = inverse @ gram  # G_AA⁻¹ G_AN in the active rows
+    schur = gram - gram @ coefficients
+    mixed = torch.where(active.unsqueeze(2), coefficients, coefficients.mT)
+    tableau = torch.where(active.unsqueeze(1) ^ active.unsqueeze(2), mixed, schur)
+    return torch.where(inside, -inverse, tableau)
