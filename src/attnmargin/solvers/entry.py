@@ -51,9 +51,7 @@ def solve(
     if not isinstance(norm, Frobenius) and norm != Lp(2.0):
         raise InputError("norm", norm.name, "'fro' or 2, the norms that this version solves")
     dual, W, outcome, iterations = solve_frobenius(problem, _start(problem, warm_start), method)
-    infeasible = outcome == INFEASIBLE
-    W = W.masked_fill(infeasible[..., None, None], torch.nan)
-    dual = _scaled(problem, norm, dual, infeasible)
+    W = W.masked_fill((outcome == INFEASIBLE)[..., None, None], torch.nan)
     dtype = problem.left.dtype
     W, dual = W.to(dtype), dual.to(dtype)
     return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
@@ -69,11 +67,3 @@ def _start(problem: MarginProblem, warm_start: "Solution | Tensor | None") -> Te
     except RuntimeError as error:
         needs = f"{(*problem.batch_shape, problem.M)}, one multiplier per row"
         raise InputError("warm_start", f"multipliers {tuple(dual.shape)}", needs) from error
-
-
-def _scaled(problem: MarginProblem, norm: Norm, dual: Tensor, infeasible: Tensor) -> Tensor:
-    """Multipliers of ``min ‖W‖``: ``‖Aᵀ dual‖_dual = 1``; of a proof: ``bᵀ dual = 1``."""
-    rows = problem.to(torch.float64)
-    gain = (rows.bound * dual).sum(-1)
-    size = torch.where(infeasible, gain, norm.dual_value(rows.adjoint(dual)))
-    return dual / size.where(size > 0, 1.0).unsqueeze(-1)

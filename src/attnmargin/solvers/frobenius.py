@@ -1,10 +1,10 @@
 """Frobenius norm: prepares plain arrays and hands them to the compiled or the torch method."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def _compiled() -> bool:
 
 
 def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
-    """Multipliers ``(*B, M)`` with ``W = Aᵀ dual``, W, outcome and iterations, in float64."""
+    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
     if method not in METHODS:
         raise InputError("method", repr(method), f"one of {', '.join(METHODS)}")
     if method == "auto":
@@ -93,7 +93,16 @@ def _in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int)
         kernel(*arrays)
         return
     # Several parts per thread, so that one with hard problems does not hold up the rest.
-    edges = np.linspace(0, B, min(4 * threads, B // _WORTH_A_THREAD) + 1).astype(int)
-    parts = [[array[i:j] for array in arrays] for i, j in pairwise(edges)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda part: kernel(*part), parts))
+    edges = np.linspace(0, B, min(8 * threads, B // _WORTH_A_THREAD) + 1).astype(int)
+    parts = iter([[array[i:j] for array in arrays] for i, j in pairwise(edges)])
+
+    def work() -> None:
+        for part in parts:
+            kernel(*part)
+
+    helpers = [Thread(target=work) for _ in range(threads - 1)]
+    for helper in helpers:
+        helper.start()
+    work()
+    for helper in helpers:
+        helper.join()

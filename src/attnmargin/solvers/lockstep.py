@@ -71,11 +71,21 @@ def solve_lockstep(
             if not bool((state.outcome == _RUNNING).any()):
                 break
     state.outcome[state.outcome == _RUNNING] = STALLED if M else SOLVED
-    dual = state.dual.where(unit.equality | (state.outcome == INFEASIBLE)[:, None], state.dual.clamp_min(0.0))
-    dual = dual * scale[:, None] / length.where(length > 0, 1.0)
-    first = torch.nn.functional.one_hot(impossible.to(torch.uint8).argmax(-1), M) if M else dual
-    dual = torch.where(impossible.any(-1, keepdim=True), first * problem.bound.sign(), dual)
+    dual = _deliver(unit, state) / length.where(length > 0, 1.0)
+    dual = dual / scale.where(state.outcome == INFEASIBLE, 1.0).unsqueeze(-1)
+    if bool(impossible.any()):
+        first = impossible & (impossible.cumsum(-1) == 1)
+        dual = torch.where(impossible.any(-1, keepdim=True), first / problem.bound, dual)
+        dual = dual.nan_to_num(nan=0.0)
     return dual, W * scale[:, None, None], state.outcome, state.iterations
+
+
+def _deliver(unit: MarginProblem, state: _State) -> Tensor:
+    """Multipliers of min ‖W‖, not of ½‖W‖²; a proof is scaled to bᵀλ = 1."""
+    dual = state.dual.where(unit.equality, state.dual.clamp_min(0.0))
+    gain = (unit.bound * dual).sum(-1, keepdim=True).clamp_min(0.0)
+    size = gain.where((state.outcome == INFEASIBLE)[:, None], gain.sqrt())
+    return (dual / size).where(size > 0, 0.0)
 
 
 def _unit_rows(problem: MarginProblem) -> tuple[MarginProblem, Tensor, Tensor]:

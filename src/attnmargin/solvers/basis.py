@@ -1,0 +1,235 @@
+"""The active rows of one problem and their Cholesky factor, compiled with numba.
+
+A basis is a set of independent rows ``a_i = left_i queryᵀ`` of unit length. Functions take and
+return plain numbers and write into the arrays they are given. numba's cache watches one file
+at a time: after a change here, run ``make clean`` so that :mod:`~attnmargin.solvers.active_set`
+is compiled anew too.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# A row closer than this to the span of the active rows counts as lying in it.
+_DEPENDENT = 1e-11
+# Below this squared distance the Gram matrix has lost the digits: measure it on the rows.
+DOUBTFUL = 1e-7
+
+jit = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+
+
+class Rows(NamedTuple):
+    """One problem with unit rows; ``columns`` is ``left`` transposed."""
+
+    left: Floats  # (M, d)
+    columns: Floats  # (d, M)
+    query: Floats  # (Q, e); row i belongs to query i // (M / Q)
+    gram_query: Floats  # (Q, Q), row q once it is needed
+    known: Bools  # (Q,) whether it has been
+    bound: Floats  # (M,)
+    equality: Bools
+    usable: Bools
+
+
+class Basis(NamedTuple):
+    """Active rows with their multipliers and the Cholesky factor of their Gram matrix."""
+
+    row: Ints  # (most,)
+    slot: Ints  # (most,) where in ``gram`` the row stands
+    dual: Floats  # (most,)
+    L: Floats  # (most, most), lower
+    r: Floats  # (most,) coefficients of an entering row on the active ones
+    gram: Floats  # (most, M) inner products of the active rows with all rows
+
+
+@jit
+def dot(x: Floats, y: Floats, size: int) -> float:
+    total = 0.0
+    for i in range(size):
+        total += x[i] * y[i]
+    return total
+
+
+@jit
+def add(x: Floats, factor: float, y: Floats, size: int) -> None:
+    for i in range(size):
+        x[i] += factor * y[i]
+
+
+@jit
+def mix(out: Floats, weight: Floats, rows: Floats) -> None:
+    """out += Σ_c weight_c rows_c, four rows at a time to spare memory traffic."""
+    fours = weight.size - weight.size % 4
+    for c in range(0, fours, 4):
+        w0, w1, w2, w3 = weight[c], weight[c + 1], weight[c + 2], weight[c + 3]
+        for i in range(out.size):
+            out[i] += (
+                w0 * rows[c, i] + w1 * rows[c + 1, i] + w2 * rows[c + 2, i] + w3 * rows[c + 3, i]
+            )
+    for c in range(fours, weight.size):
+        factor = weight[c]
+        for i in range(out.size):
+            out[i] += factor * rows[c, i]
+
+
+@jit
+def swap(basis: Basis, a: int, c: int) -> None:
+    basis.row[a], basis.row[c] = basis.row[c], basis.row[a]
+    basis.slot[a], basis.slot[c] = basis.slot[c], basis.slot[a]
+
+
+@jit
+def place(P: Rows, basis: Basis, k: int, row: int) -> None:
+    """Put a row at place k, with its inner products ⟨a_row, a_i⟩ for all i."""
+    Q = P.query.shape[0]
+    S = P.left.shape[0] // Q
+    own = row // S
+    if not P.known[own]:
+        P.known[own] = True
+        for q in range(Q):
+            P.gram_query[own, q] = dot(P.query[own], P.query[q], P.query.shape[1])
+    basis.row[k] = row
+    out = basis.gram[basis.slot[k]]
+    out[:] = 0.0
+    mix(out, P.left[row], P.columns)
+    for q in range(Q):
+        factor = P.gram_query[own, q]
+        for i in range(q * S, (q + 1) * S):
+            out[i] *= factor
+
+
+@jit
+def combine(P: Rows, basis: Basis, weight: Floats, k: int, W: Floats) -> None:
+    """W += Σ weight_a a_a over the active rows, gathered by query first."""
+    Q = P.query.shape[0]
+    d = P.left.shape[1]
+    S = P.left.shape[0] // Q
+    keys = np.zeros((Q, d))
+    for a in range(k):
+        add(keys[basis.row[a] // S], weight[a], P.left[basis.row[a]], d)
+    weights = np.empty(Q)
+    for i in range(d):
+        for q in range(Q):
+            weights[q] = keys[q, i]
+        mix(W[i], weights, P.query)
+
+
+@jit
+def apply(P: Rows, W: Floats, values: Floats) -> None:
+    """values_i = ⟨a_i, W⟩."""
+    M, d = P.left.shape
+    Q, e = P.query.shape
+    S = M // Q
+    image = np.empty(d)
+    for q in range(Q):
+        for i in range(d):
+            total = 0.0
+            for j in range(e):
+                total += W[i, j] * P.query[q, j]
+            image[i] = total
+        for row in range(q * S, (q + 1) * S):
+            total = 0.0
+            for i in range(d):
+                total += P.left[row, i] * image[i]
+            values[row] = total
+
+
+@jit
+def lower(L: Floats, y: Floats, k: int) -> None:
+    """Solve L x = y in place."""
+    for a in range(k):
+        total = y[a]
+        for c in range(a):
+            total -= L[a, c] * y[c]
+        y[a] = total / L[a, a]
+
+
+@jit
+def upper(L: Floats, y: Floats, k: int) -> None:
+    """Solve Lᵀ x = y in place."""
+    for a in range(k - 1, -1, -1):
+        y[a] /= L[a, a]
+        factor = y[a]
+        for c in range(a):
+            y[c] -= factor * L[a, c]
+
+
+@jit
+def coefficients(basis: Basis, k: int) -> None:
+    """r of the row at place k, from its factor row."""
+    for a in range(k):
+        basis.r[a] = basis.L[k, a]
+    upper(basis.L, basis.r, k)
+
+
+@jit
+def _measure(P: Rows, basis: Basis, k: int) -> float:
+    """Distance² of the row at place k to the active rows, on the rows themselves; refines r."""
+    values, weight = np.empty(P.left.shape[0]), np.empty(k + 1)
+    distance = 0.0
+    for _ in range(3):
+        for a in range(k):
+            weight[a] = -basis.r[a]
+        weight[k] = 1.0
+        R = np.zeros((P.left.shape[1], P.query.shape[1]))
+        combine(P, basis, weight, k + 1, R)
+        apply(P, R, values)
+        for a in range(k):
+            weight[a] = values[basis.row[a]]
+        lower(basis.L, weight, k)
+        upper(basis.L, weight, k)
+        add(basis.r, 1.0, weight, k)
+        distance = 0.0
+        for i in range(R.shape[0]):
+            distance += dot(R[i], R[i], R.shape[1])
+    size = 1.0
+    for a in range(k):
+        size += abs(basis.r[a])
+    return distance if math.sqrt(distance) > _DEPENDENT * size else 0.0
+
+
+@jit
+def project(P: Rows, basis: Basis, k: int) -> float:
+    """Factor the row at place k on the active rows; returns its distance² to them."""
+    L, slot, new = basis.L, basis.slot[k], basis.row[k]
+    square = 0.0
+    for a in range(k):
+        total = basis.gram[slot, basis.row[a]]
+        for c in range(a):
+            total -= L[a, c] * L[k, c]
+        L[k, a] = total / L[a, a]
+        square += L[k, a] * L[k, a]
+    distance = basis.gram[slot, new] - square
+    if distance < DOUBTFUL:
+        coefficients(basis, k)
+        distance = _measure(P, basis, k)
+    L[k, k] = math.sqrt(distance)
+    return distance
+
+
+@jit
+def drop(basis: Basis, k: int, p: int) -> None:
+    """Move active row p behind place k; rotations make the factor triangular again."""
+    L = basis.L
+    for a in range(p, k):
+        swap(basis, a, a + 1)
+    for a in range(p, k - 1):
+        basis.dual[a] = basis.dual[a + 1]
+        for c in range(a + 2):
+            L[a, c] = L[a + 1, c]
+    for a in range(p, k - 1):
+        x, y = L[a, a], L[a, a + 1]
+        length = math.sqrt(x * x + y * y)
+        cosine, sine = x / length, y / length
+        L[a, a] = length
+        for i in range(a + 1, k - 1):
+            x, y = L[i, a], L[i, a + 1]
+            L[i, a] = cosine * x + sine * y
+            L[i, a + 1] = cosine * y - sine * x
