@@ -6,8 +6,8 @@ The method is that of Goldfarb and Idnani (1983) on the Gram matrix of the rows.
 iterate is always the exact solution for the active rows alone; a violated row enters,
 rows whose multiplier would turn negative leave. So the answer is a basis, not an
 approximation, and when no step exists, the active rows and the new one are a Farkas proof
-with as few rows as its rank allows. Rows are scaled to unit length first, so the scale of
-the data does not matter. Steps are taken on the Gram matrix; the end is refined on `W`
+with as few rows as its rank allows. Rows are scaled to about unit length first, by powers of
+two, so that the scale of the data does not matter and nothing is rounded. Steps are taken on the Gram matrix; the end is refined on `W`
 itself, where rounding is smaller.
 
 All functions work on one problem; :func:`solve_rows` loops over a batch.
@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from attnmargin.solvers.basis import (
-    DOUBTFUL,
+    SMALL,
     Basis,
     Bools,
     Floats,
@@ -42,7 +42,7 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 # A violation that no independent row can cause is rounding when it is smaller than this.
 _ROUNDING = 1e-9
 # Violations that count: while stepping on the Gram matrix, and at the refined W.
-_COARSE, _FINE = 1e-11, 1e-15
+_COARSE, _FINE = 1e-11, 2e-16
 # A counter that starts at a literal 0 would make numba compile what it is given to twice.
 _ZERO = np.int64(0)
 
@@ -108,9 +108,13 @@ def _slack(P: Rows, basis: Basis, k: int, slack: Floats) -> float:
 
 
 @jit
-def _violated(P: Rows, slack: Floats, norm: float, tolerance: float) -> int:
-    """The row that is violated most, equalities first; -1 if there is none."""
+def _violated(
+    P: Rows, basis: Basis, k: int, slack: Floats, norm: float, tolerance: float
+) -> int:
+    """The inactive row that is violated most, equalities first; -1 if there is none."""
     worst, row = 0.0, -1
+    for a in range(k):
+        slack[basis.row[a]] = 0.0
     for i in range(slack.size):
         if P.usable[i]:
             allowed = tolerance * (abs(P.bound[i]) + norm)
@@ -146,7 +150,7 @@ def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float, noise: float) 
     place(P, basis, k, new)
     while True:
         distance = project(P, basis, k)
-        if distance >= DOUBTFUL:
+        if distance >= SMALL:
             coefficients(basis, k)
         step, blocking = _blocking(P, basis, k, sign)
         full = missing / distance if distance > 0.0 else np.inf
@@ -196,10 +200,10 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
     slack = np.empty(P.left.shape[0])
     for iteration in range(1, 100 + 20 * slack.size):
         norm = _slack(P, basis, k, slack)
-        new = _violated(P, slack, norm, _COARSE)
+        new = _violated(P, basis, k, slack, norm, _COARSE)
         if new < 0:
             _refine(P, basis, k, W, slack)
-            new = _violated(P, slack, norm, _FINE)
+            new = _violated(P, basis, k, slack, norm, _FINE)
         if new < 0:
             return k, SOLVED, iteration
         noise = _ROUNDING * (abs(P.bound[new]) + norm)
@@ -213,28 +217,34 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
 
 
 @jit
+def _power(x: float) -> float:
+    """The power of two next above x, so that dividing by it does not round; 1 for 0."""
+    return math.ldexp(1.0, math.frexp(x)[1]) if x > 0.0 else 1.0
+
+
+@jit
 def _normalise(P: Rows, length: Floats) -> int:
-    """Unit rows and bounds in place; returns a row 0 ≥ b that no W satisfies, or -1."""
+    """Rows of about unit length, in place; returns a row 0 ≥ b that no W satisfies, or -1."""
     M, d = P.left.shape
     Q, e = P.query.shape
     size = np.empty(Q)
     for q in range(Q):
         size[q] = math.sqrt(dot(P.query[q], P.query[q], e))
-        inverse = 1.0 / size[q] if size[q] > 0.0 else 1.0
         for j in range(e):
-            P.query[q, j] *= inverse
+            P.query[q, j] /= _power(size[q])
         P.known[q] = False
     for i in range(M):
         norm = math.sqrt(dot(P.left[i], P.left[i], d))
-        length[i] = norm * size[i // (M // Q)]
-        if P.usable[i] and length[i] == 0.0:
+        whole = size[i // (M // Q)]
+        if P.usable[i] and norm * whole == 0.0:
             P.usable[i] = False
             if P.bound[i] > 0.0 or (P.equality[i] and P.bound[i] != 0.0):
                 return i
         if not P.usable[i]:
-            norm, length[i], P.bound[i] = 1.0, 1.0, 0.0
+            norm, whole, P.bound[i] = 1.0, 1.0, 0.0
+        length[i] = _power(norm) * _power(whole)
         P.bound[i] /= length[i]
-        inverse = 1.0 / norm
+        inverse = 1.0 / _power(norm)
         for c in range(d):
             P.left[i, c] *= inverse
     for c in range(d):
@@ -284,6 +294,7 @@ def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tupl
         unit = max(unit, abs(P.bound[i]))
     if unit == 0.0:
         return SOLVED, 0
+    unit = _power(unit)
     for i in range(dual.size):
         P.bound[i] /= unit
     k, outcome, iterations = _iterate(P, basis, _begin(P, basis, start), W)

@@ -1,6 +1,6 @@
 """The active rows of one problem and their Cholesky factor, compiled with numba.
 
-A basis is a set of independent rows ``a_i = left_i queryᵀ`` of unit length. Functions take and
+A basis is a set of independent rows ``a_i = left_i queryᵀ`` of about unit length. Functions take and
 return plain numbers and write into the arrays they are given. numba's cache watches one file
 at a time: after a change here, run ``make clean`` so that :mod:`~attnmargin.solvers.active_set`
 is compiled anew too.
@@ -19,14 +19,15 @@ Bools = NDArray[np.bool_]
 
 # A row closer than this to the span of the active rows counts as lying in it.
 _DEPENDENT = 1e-11
-# Below this squared distance the Gram matrix has lost the digits: measure it on the rows.
-DOUBTFUL = 1e-7
+# A squared distance as small as this, times the squared size of the coefficients, has lost its
+# digits on the Gram matrix and is measured on the rows; above the second it never has.
+_DOUBTFUL, SMALL = 1e-10, 1e-2
 
 jit = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 
 class Rows(NamedTuple):
-    """One problem with unit rows; ``columns`` is ``left`` transposed."""
+    """One problem with rows of about unit length; ``columns`` is ``left`` transposed."""
 
     left: Floats  # (M, d)
     columns: Floats  # (d, M)
@@ -197,7 +198,10 @@ def _measure(P: Rows, basis: Basis, k: int) -> float:
 
 @jit
 def project(P: Rows, basis: Basis, k: int) -> float:
-    """Factor the row at place k on the active rows; returns its distance² to them."""
+    """Factor the row at place k on the active rows; returns its distance² to them.
+
+    Where the distance² is below SMALL, the coefficients r are computed too.
+    """
     L, slot, new = basis.L, basis.slot[k], basis.row[k]
     square = 0.0
     for a in range(k):
@@ -207,9 +211,16 @@ def project(P: Rows, basis: Basis, k: int) -> float:
         L[k, a] = total / L[a, a]
         square += L[k, a] * L[k, a]
     distance = basis.gram[slot, new] - square
-    if distance < DOUBTFUL:
+    # No more rows than W has entries are independent, whatever rounding says.
+    full = k + 1 == basis.row.size
+    if distance < SMALL or full:
         coefficients(basis, k)
-        distance = _measure(P, basis, k)
+        size = 1.0
+        for a in range(k):
+            size += abs(basis.r[a])
+        if distance < _DOUBTFUL * size * size or full:
+            distance = _measure(P, basis, k)
+        distance = 0.0 if full else distance
     L[k, k] = math.sqrt(distance)
     return distance
 

@@ -38,7 +38,7 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
     batch = problem.batch_shape
     flat = _flat(problem)
     if start is not None:
-        start = start.reshape(-1, problem.M)
+        start = start.reshape(batch.numel(), problem.M)
     if method == "lockstep":
         answer = solve_lockstep(flat)
     else:
@@ -54,7 +54,8 @@ def _flat(problem: MarginProblem) -> MarginProblem:
     problem = problem.to(torch.float64)
     rows = (problem.left, problem.query, problem.bound, problem.equality, problem.mask)
     inner = (2, 2, 1, 1, 1)
-    shaped = (x.reshape(-1, *x.shape[x.ndim - k :]) for x, k in zip(rows, inner, strict=True))
+    B = problem.batch_shape.numel()
+    shaped = (x.reshape(B, *x.shape[x.ndim - k :]) for x, k in zip(rows, inner, strict=True))
     return MarginProblem(*shaped, problem.names)
 
 

@@ -19,10 +19,11 @@ from torch import Tensor
 from attnmargin.problem import MarginProblem
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
-# Squared distance to the span of the active rows below which a row counts as lying in it.
-_DEPENDENT = 1e-11
+# A row closer than this to the span of the active rows, relative to the size of its
+# coefficients on them, counts as lying in it.
+_DEPENDENT = 1e-10
 # Violations that count while pivoting and after refinement; dependent rows are allowed more.
-_COARSE, _FINE, _ROUNDING = 1e-11, 1e-14, 1e-8
+_COARSE, _FINE, _ROUNDING = 1e-11, 1e-15, 1e-9
 _ROUNDS = 6
 _RUNNING = -1
 
@@ -49,7 +50,7 @@ def solve_lockstep(
     """Dual ``(B, M)`` with ``W = Aᵀ dual``, W, outcome, iterations; one batch dimension, float64."""
     B, M = problem.bound.shape
     unit, length, scale = _unit_rows(problem)
-    impossible = _impossible(problem, length)
+    impossible = _impossible(problem)
     gram = _gram(unit)
     state = _State(
         tableau=gram.clone(),
@@ -71,7 +72,7 @@ def solve_lockstep(
             if not bool((state.outcome == _RUNNING).any()):
                 break
     state.outcome[state.outcome == _RUNNING] = STALLED if M else SOLVED
-    dual = _deliver(unit, state) / length.where(length > 0, 1.0)
+    dual = _deliver(unit, state) / length
     dual = dual / scale.where(state.outcome == INFEASIBLE, 1.0).unsqueeze(-1)
     if bool(impossible.any()):
         first = impossible & (impossible.cumsum(-1) == 1)
@@ -88,25 +89,29 @@ def _deliver(unit: MarginProblem, state: _State) -> Tensor:
     return (dual / size).where(size > 0, 0.0)
 
 
+def _power(x: Tensor) -> Tensor:
+    """The power of two next above x, so that dividing by it does not round; 1 for 0."""
+    return torch.ldexp(torch.ones_like(x), torch.frexp(x).exponent)
+
+
 def _unit_rows(problem: MarginProblem) -> tuple[MarginProblem, Tensor, Tensor]:
-    """Rows of length one with bounds of size one; the lengths; the size of the bounds."""
-    length = problem.lengths().where(problem.mask, 0.0)
-    exists = length > 0
-    size = torch.linalg.vector_norm(problem.left, dim=-1, keepdim=True)
-    left = (problem.left / size.where(size > 0, 1.0)).where(exists.unsqueeze(-1), 0.0)
-    size = torch.linalg.vector_norm(problem.query, dim=-1, keepdim=True)
-    query = problem.query / size.where(size > 0, 1.0)
+    """Rows of about length one with such bounds; the lengths; the size of the bounds."""
+    rows = _power(torch.linalg.vector_norm(problem.left, dim=-1))
+    queries = _power(torch.linalg.vector_norm(problem.query, dim=-1))
+    exists = problem.mask & (problem.lengths() > 0)
+    length = rows * queries.repeat_interleave(problem.M // max(queries.shape[-1], 1), dim=-1)
+    left = (problem.left / rows.unsqueeze(-1)).where(exists.unsqueeze(-1), 0.0)
     bound = (problem.bound / length).where(exists, 0.0)
-    scale = bound.abs().sum(-1) if bound.shape[-1] == 0 else bound.abs().amax(-1)
-    scale = scale.where(scale > 0, 1.0)
+    scale = _power(bound.abs().amax(-1)) if problem.M else bound.sum(-1) + 1.0
+    query = problem.query / queries.unsqueeze(-1)
     unit = replace(problem, left=left, query=query, bound=bound / scale[:, None], mask=exists)
     return unit, length, scale
 
 
-def _impossible(problem: MarginProblem, length: Tensor) -> Tensor:
+def _impossible(problem: MarginProblem) -> Tensor:
     """Rows 0 ≥ b or 0 = b that no W satisfies, bool ``(B, M)``."""
     wrong = (problem.bound > 0) | (problem.equality & (problem.bound != 0))
-    return problem.mask & (length == 0) & wrong
+    return problem.mask & (problem.lengths() == 0) & wrong
 
 
 def _gram(unit: MarginProblem) -> Tensor:
@@ -152,16 +157,17 @@ def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
     positive = rate > 1e-12 * rate.abs().amax(-1, keepdim=True)
     blocks = state.active & ~unit.equality & positive
     step, block = (state.dual.clamp_min(0.0) / rate).where(blocks, torch.inf).min(-1, keepdim=True)
-    distance = column.gather(1, row)
+    unit_row = torch.zeros_like(state.dual).scatter_(1, row, sign)
+    # Measured on the rows: the tableau has lost the digits when the distance is small.
+    distance = torch.linalg.vector_norm(unit.adjoint(unit_row - rate), dim=(1, 2))[:, None] ** 2
     missing = state.slack.gather(1, row).abs()
-    dependent = distance <= _DEPENDENT
+    dependent = distance.sqrt() <= _DEPENDENT * (1.0 + rate.abs().sum(-1, keepdim=True))
     full = (missing / distance).where(~dependent, torch.inf)
 
     rounding = _ROUNDING * (unit.bound.gather(1, row).abs() + _norm(unit, state))
     ignore = (dependent & (missing <= rounding))[:, 0] & moving
     state.usable[ignore, row[ignore, 0]] = False
     proof = (dependent & torch.isinf(step))[:, 0] & moving & ~ignore
-    unit_row = torch.zeros_like(state.dual).scatter_(1, row, sign)
     state.dual = torch.where(proof[:, None], unit_row - rate, state.dual)
     state.outcome[proof] = INFEASIBLE
 
@@ -197,7 +203,10 @@ def _refine(unit: MarginProblem, gram: Tensor, state: _State) -> Tensor:
     """Solve for the active rows anew, tight at W itself; decide who is done; renew tableaus."""
     both = state.active.unsqueeze(1) & state.active.unsqueeze(2)
     identity = torch.eye(unit.M, dtype=gram.dtype, device=gram.device)
-    factor, _ = torch.linalg.cholesky_ex(gram.where(both, identity))
+    factor, failed = torch.linalg.cholesky_ex(gram.where(both, identity))
+    # A set that rounding let become dependent cannot be refined: its W is delivered as it is.
+    state.outcome[(failed > 0) & (state.outcome == _RUNNING)] = STALLED
+    factor = factor.where((failed == 0)[:, None, None], identity)
     running = (state.outcome == _RUNNING)[:, None]
     state.dual = state.dual.where(state.active | ~running, 0.0)
     W = unit.adjoint(state.dual)
