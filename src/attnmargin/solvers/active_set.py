@@ -41,8 +41,9 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 # A violation that no independent row can cause is rounding when it is smaller than this.
 _ROUNDING = 1e-9
-# Violations that count: while stepping on the Gram matrix, and at the refined W.
-_COARSE, _FINE = 1e-11, 2e-16
+# Violations that count, as shares of |b| and of ‖W‖: while stepping on the Gram matrix, and at
+# the refined W, where the second is the rounding of W itself.
+_COARSE, _FINE, _ULP = 1e-11, 1e-14, 2e-16
 # A counter that starts at a literal 0 would make numba compile what it is given to twice.
 _ZERO = np.int64(0)
 
@@ -109,7 +110,7 @@ def _slack(P: Rows, basis: Basis, k: int, slack: Floats) -> float:
 
 @jit
 def _violated(
-    P: Rows, basis: Basis, k: int, slack: Floats, norm: float, tolerance: float
+    P: Rows, basis: Basis, k: int, slack: Floats, share: float, noise: float
 ) -> int:
     """The inactive row that is violated most, equalities first; -1 if there is none."""
     worst, row = 0.0, -1
@@ -117,7 +118,7 @@ def _violated(
         slack[basis.row[a]] = 0.0
     for i in range(slack.size):
         if P.usable[i]:
-            allowed = tolerance * (abs(P.bound[i]) + norm)
+            allowed = share * abs(P.bound[i]) + noise
             if P.equality[i] and abs(slack[i]) > allowed:
                 return i
             if not P.equality[i] and slack[i] < worst and slack[i] < -allowed:
@@ -200,10 +201,10 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
     slack = np.empty(P.left.shape[0])
     for iteration in range(1, 100 + 20 * slack.size):
         norm = _slack(P, basis, k, slack)
-        new = _violated(P, basis, k, slack, norm, _COARSE)
+        new = _violated(P, basis, k, slack, _COARSE, _COARSE * norm)
         if new < 0:
             _refine(P, basis, k, W, slack)
-            new = _violated(P, basis, k, slack, norm, _FINE)
+            new = _violated(P, basis, k, slack, _FINE, _ULP * norm)
         if new < 0:
             return k, SOLVED, iteration
         noise = _ROUNDING * (abs(P.bound[new]) + norm)

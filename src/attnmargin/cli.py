@@ -1,0 +1,100 @@
+"""The command line: parse, one library call, print.
+
+Exit 0: done, and every claim holds. Exit 1: the answer is no (infeasible, inaccurate, a
+certificate that does not hold). Exit 2: bad usage or bad input, in one sentence.
+"""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from attnmargin.errors import AttnMarginError
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("attnmargin"), prog_name="attnmargin")
+def cli() -> None:
+    """What attention will learn: which tokens it selects, and by what margin."""
+
+
+@cli.command()
+@click.argument("file", type=_FILE)
+@click.option("--norm", default="fro", show_default=True, help="fro, nuc, or a number p > 1")
+@click.option(
+    "--select",
+    default="opt",
+    show_default=True,
+    help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
+)
+@click.option("--out", type=_FILE, help="save the solution as .npz, for attnmargin verify")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def solve(file: Path, norm: str, select: str, out: Path | None, as_json: bool) -> int:
+    """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem)."""
+    from attnmargin import tables
+    from attnmargin.solvers import solve as solve_problem
+
+    problem = tables.read_problem(file, select)
+    with tables.waiting("solving (the first time on a machine, the solver is compiled)"):
+        solution = solve_problem(problem, norm)
+    saved = None if out is None else solution.save(out)
+    record = tables.solution_record(solution) | {"file": str(file), "out": saved and str(saved)}
+    if as_json:
+        tables.print_json(record)
+    else:
+        tables.print_solution(solution, record)
+    return 0 if record["optimal"] == record["problems"] else 1
+
+
+@cli.command()
+@click.argument("file", type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def verify(file: Path, as_json: bool) -> int:
+    """Check the certificate of a saved solution with nothing but the FILE."""
+    from attnmargin import tables
+
+    record = tables.verification_record(file)
+    if as_json:
+        tables.print_json(record)
+    else:
+        tables.print_verification(record)
+    return 0 if record["holds"] else 1
+
+
+@cli.command()
+@click.option(
+    "--out", type=_FILE, default=Path("demo"), show_default=True, help="folder for the page"
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def demo(out: Path, as_json: bool) -> int:
+    """Solve a small built-in instance, draw it, and write a page."""
+    from attnmargin import tables
+    from attnmargin.report import write_demo
+
+    with tables.waiting("solving and drawing"):
+        record = write_demo(out)
+    if as_json:
+        tables.print_json(record)
+    else:
+        for line in record["findings"]:
+            click.echo(line)
+        click.echo(f"page: {record['page']}")
+    return 0 if record["holds"] else 1
+
+
+def main() -> None:
+    """Run a command; every error is one sentence on standard error."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"attnmargin: {error.format_message()}", err=True)
+        code = error.exit_code
+    except AttnMarginError as error:
+        click.echo(f"attnmargin: {error}", err=True)
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    sys.exit(code)
