@@ -1,10 +1,10 @@
 """The errors of attnmargin.
 
-    AttnMarginError
-    ├── InputError           an argument or a file is not what it must be (also a ValueError)
-    ├── InfeasibleError      no W satisfies the rows; the message names the rows that contradict
-    ├── InaccurateError      the certificate did not reach its tolerance
-    └── MissingPackageError  an optional package is not installed (also an ImportError)
+AttnMarginError
+├── InputError           an argument or a file is not what it must be (also a ValueError)
+├── InfeasibleError      no W satisfies the rows; the message names the rows that contradict
+├── InaccurateError      the certificate did not reach its tolerance
+└── MissingPackageError  an optional package is not installed (also an ImportError)
 """
 
 

@@ -37,7 +37,9 @@ def explain_infeasible(problem: MarginProblem, dual: Tensor) -> str:
         return _explain_one(problem, rows[0])
     if len(rows) == 2 and not bool(problem.equality[rows].any()):
         return _explain_two(problem, rows[0], rows[1])
-    weighted = [f"{float(dual[row]):.3g} × ({row_words(problem, row)})" for row in rows[:_MOST_ROWS]]
+    weighted = [
+        f"{float(dual[row]):.3g} × ({row_words(problem, row)})" for row in rows[:_MOST_ROWS]
+    ]
     if len(rows) > _MOST_ROWS:
         weighted.append(f"… {len(rows) - _MOST_ROWS} more")
     gain = float((dual * problem.bound)[rows].sum())

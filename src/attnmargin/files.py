@@ -3,6 +3,7 @@
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -44,20 +45,27 @@ def write_npz(path: str | Path, arrays: Arrays) -> Path:
     return write_whole(path, lambda stream: np.savez_compressed(stream, **plain))
 
 
+def _kind(path: Path) -> str:
+    """What a file that is not an archive seems to be."""
+    with path.open("rb") as stream:
+        head = stream.read(6)
+    if head.startswith(b"\x93NUMPY"):
+        return "a single array"
+    return "pickled objects" if head.startswith(b"\x80") else "not an .npz file"
+
+
 def read_npz(path: str | Path, needs: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     """All arrays of an ``.npz`` file; pickled content is refused, not executed."""
     path = Path(path)
     if not path.is_file():
         raise InputError("file", f"{path}, which does not exist", "an .npz file")
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError(_kind(path))
         with np.load(path, allow_pickle=False) as stored:
-            if not isinstance(stored, np.lib.npyio.NpzFile):
-                raise InputError("file", f"{path}, a single array", "an .npz file")
             arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = "pickled objects" if "pickle" in str(error) else "not an .npz file"
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = "pickled objects" if "pickle" in str(error).lower() else str(error)
         raise InputError("file", f"{path} ({reason})", "an .npz file of plain arrays") from error
     for name in needs:
         if name not in arrays:

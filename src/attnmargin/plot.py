@@ -51,9 +51,10 @@ def _draw_sequence(axes: Any, data: TokenMap, i: int) -> None:
     chosen, colour = int(data["selected"][i]), COLOURS[i % len(COLOURS)]
     others = [t for t in range(len(tokens)) if t != chosen]
     top = float(tokens[chosen] @ direction)
+    slope = [-direction[1], direction[0]]
     for level, style, label in ((top, "-", "selected level"), (top - 1.0, "--", "margin one")):
-        point = direction * level / (direction @ direction)
-        axes.axline(point, point + [-direction[1], direction[0]], ls=style, c="0.5", label=label)
+        x, y = direction * level / (direction @ direction)
+        axes.axline((x, y), (x + slope[0], y + slope[1]), ls=style, c="0.5", label=label)
     axes.annotate(
         "", 0.6 * direction / (direction @ direction) ** 0.5, (0.0, 0.0),
         arrowprops={"arrowstyle": "->", "color": colour, "lw": 2},

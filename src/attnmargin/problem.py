@@ -150,8 +150,10 @@ def margin_problem(
     if left.ndim < 2 or right.ndim < 2 or 0 in (left.shape[-1], right.shape[-1]):
         got = f"shapes {tuple(left.shape)} and {tuple(right.shape)}"
         raise InputError("left and right", got, "(*B, M, d) and (*B, M, e)")
+    if left.shape[-2] == 0:
+        right = right.new_zeros(*right.shape[:-2], 1, right.shape[-1])  # a query of no rows
     M, Q = left.shape[-2], right.shape[-2]
-    if M % max(Q, 1) or Q == 0 < M:
+    if Q == 0 or M % Q:
         raise InputError("right", f"{Q} factors for {M} rows", "a count that divides the rows")
     bound = finite("bound", floats("bound", bound, like=left))
     equality = left.new_zeros(M, dtype=torch.bool) if equality is None else equality

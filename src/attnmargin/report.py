@@ -82,9 +82,9 @@ def demo_page(data: AttentionData, selection: torch.Tensor, solution: Solution) 
         f"{', '.join(map(str, selection.tolist()))}, by a margin of {float(solution.margin):.3f}"
     )
     caption = (
-        "Each panel is a sequence; each dot is a token with its number. Attention scores grow along "
-        "the arrow. The star is the selected token; ringed tokens are the support: they lie exactly "
-        "one margin below it and decide the direction."
+        "Each panel is a sequence; each dot is a token with its number. Attention scores grow "
+        "along the arrow. The star is the selected token; ringed tokens are the support: they lie "
+        "exactly one margin below it and decide the direction."
     )
     gamma = scores(data)
     rows = [
@@ -132,7 +132,9 @@ def write_demo(folder: Path) -> dict[str, Any]:
         f"sequence {i} selects token {int(t)} (score {float(scores(data)[i, t]):.3f})"
         for i, t in enumerate(selection)
     ]
-    findings.append(f"margin {float(solution.margin):.6f}, {int(solution.support.sum())} support rows")
+    findings.append(
+        f"margin {float(solution.margin):.6f}, {int(solution.support.sum())} support rows"
+    )
     findings.append(f"certified: {solution.status}, gap {float(solution.certificate.gap):.1e}")
     return {
         "findings": findings,

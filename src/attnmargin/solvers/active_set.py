@@ -7,8 +7,8 @@ iterate is always the exact solution for the active rows alone; a violated row e
 rows whose multiplier would turn negative leave. So the answer is a basis, not an
 approximation, and when no step exists, the active rows and the new one are a Farkas proof
 with as few rows as its rank allows. Rows are scaled to about unit length first, by powers of
-two, so that the scale of the data does not matter and nothing is rounded. Steps are taken on the Gram matrix; the end is refined on `W`
-itself, where rounding is smaller.
+two, so that the scale of the data does not matter and nothing is rounded. Steps are taken on
+the Gram matrix; the end is refined on `W` itself, where rounding is smaller.
 
 All functions work on one problem; :func:`solve_rows` loops over a batch.
 """
@@ -44,6 +44,8 @@ _ROUNDING = 1e-9
 # Violations that count, as shares of |b| and of ‖W‖: while stepping on the Gram matrix, and at
 # the refined W, where the second is the rounding of W itself.
 _COARSE, _FINE, _ULP = 1e-11, 1e-14, 2e-16
+# A coefficient as small as this, relative to the largest, is rounding.
+_NOTHING = 1e-12
 # A counter that starts at a literal 0 would make numba compile what it is given to twice.
 _ZERO = np.int64(0)
 
@@ -109,9 +111,7 @@ def _slack(P: Rows, basis: Basis, k: int, slack: Floats) -> float:
 
 
 @jit
-def _violated(
-    P: Rows, basis: Basis, k: int, slack: Floats, share: float, noise: float
-) -> int:
+def _violated(P: Rows, basis: Basis, k: int, slack: Floats, share: float, noise: float) -> int:
     """The inactive row that is violated most, equalities first; -1 if there is none."""
     worst, row = 0.0, -1
     for a in range(k):
@@ -134,9 +134,21 @@ def _blocking(P: Rows, basis: Basis, k: int, sign: float) -> tuple[float, int]:
         size = max(size, abs(basis.r[a]))
     for a in range(k):
         rate = sign * basis.r[a]
-        if not P.equality[basis.row[a]] and rate > 1e-12 * size and basis.dual[a] < step * rate:
+        if not P.equality[basis.row[a]] and rate > _NOTHING * size and basis.dual[a] < step * rate:
             step, blocking = basis.dual[a] / rate, a
     return step, blocking
+
+
+@jit
+def _prove(basis: Basis, k: int, sign: float) -> None:
+    """Turn the coefficients of the row at place k into multipliers; rounding becomes zero."""
+    largest = 1.0
+    for a in range(k):
+        largest = max(largest, abs(basis.r[a]))
+    for a in range(k):
+        counts = abs(basis.r[a]) > _NOTHING * largest
+        basis.dual[a] = -sign * basis.r[a] if counts else 0.0
+    basis.dual[k] = sign
 
 
 @jit
@@ -158,9 +170,7 @@ def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float, noise: float) 
         if full == np.inf and missing <= noise:
             return k, STALLED
         if full == np.inf and blocking < 0:
-            for a in range(k):
-                basis.dual[a] = -sign * basis.r[a]
-            basis.dual[k] = sign
+            _prove(basis, k, sign)
             return k, INFEASIBLE
         step = min(step, full)
         add(basis.dual, -sign * step, basis.r, k)
@@ -174,18 +184,26 @@ def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float, noise: float) 
 
 
 @jit
-def _refine(P: Rows, basis: Basis, k: int, W: Floats, slack: Floats) -> None:
-    """Make the active rows tight at W itself; slack is left at the refined W."""
+def _refine(P: Rows, basis: Basis, k: int, norm: float, W: Floats, slack: Floats) -> None:
+    """Make the active rows tight at W itself; slack is left at the refined W.
+
+    An inequality is aimed a few units of rounding above its bound where its multiplier is so
+    small that this costs nothing: rows much longer than others would else be missed by far.
+    """
     W[:] = 0.0
     combine(P, basis, basis.dual, k, W)
+    safety = 4 * _ULP * norm
     g = np.empty(k)
-    for round in range(3):
+    for round in range(4):
         apply(P, W, slack)
-        worst = 0.0
+        missed = False
         for a in range(k):
-            g[a] = P.bound[basis.row[a]] - slack[basis.row[a]]
-            worst = max(worst, abs(g[a]) / (abs(P.bound[basis.row[a]]) + 1e-300))
-        if worst <= _FINE or round == 2:
+            bound = P.bound[basis.row[a]]
+            cheap = basis.dual[a] * safety <= 1e-15 * norm * norm
+            extra = safety if cheap and not P.equality[basis.row[a]] else 0.0
+            g[a] = bound + extra - slack[basis.row[a]]
+            missed = missed or abs(g[a]) > _FINE * abs(bound) + 0.5 * extra
+        if not missed or round == 3:
             break
         lower(basis.L, g, k)
         upper(basis.L, g, k)
@@ -203,7 +221,7 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
         norm = _slack(P, basis, k, slack)
         new = _violated(P, basis, k, slack, _COARSE, _COARSE * norm)
         if new < 0:
-            _refine(P, basis, k, W, slack)
+            _refine(P, basis, k, norm, W, slack)
             new = _violated(P, basis, k, slack, _FINE, _ULP * norm)
         if new < 0:
             return k, SOLVED, iteration
@@ -213,7 +231,7 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
             return k + 1, INFEASIBLE, iteration
         if outcome == STALLED:
             P.usable[new] = False
-    _refine(P, basis, k, W, slack)
+    _refine(P, basis, k, norm, W, slack)
     return k, STALLED, iteration
 
 
@@ -339,4 +357,3 @@ def solve_rows(
         rows = (bound[b], equality[b], usable[b])
         P = Rows(left[b], columns, query[b], gram_query, known, *rows)
         outcome[b], iterations[b] = _solve(P, basis, start[b], dual[b], W[b])
-

@@ -1,9 +1,9 @@
 """The active rows of one problem and their Cholesky factor, compiled with numba.
 
-A basis is a set of independent rows ``a_i = left_i queryᵀ`` of about unit length. Functions take and
-return plain numbers and write into the arrays they are given. numba's cache watches one file
-at a time: after a change here, run ``make clean`` so that :mod:`~attnmargin.solvers.active_set`
-is compiled anew too.
+A basis is a set of independent rows ``a_i = left_i queryᵀ`` of about unit length. Functions
+take and return plain numbers and write into the arrays they are given. numba's cache watches
+one file at a time: after a change here, ``make test`` drops what it holds of
+:mod:`attnmargin.solvers.active_set`.
 """
 
 import math

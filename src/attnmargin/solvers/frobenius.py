@@ -39,10 +39,7 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
     flat = _flat(problem)
     if start is not None:
         start = start.reshape(batch.numel(), problem.M)
-    if method == "lockstep":
-        answer = solve_lockstep(flat)
-    else:
-        answer = _solve_compiled(flat, start)
+    answer = solve_lockstep(flat) if method == "lockstep" else _solve_compiled(flat, start)
     dual, W, outcome, iterations = (part.unflatten(0, batch or (1,)) for part in answer)
     if not batch:
         return dual[0], W[0], outcome[0], iterations[0]
@@ -62,7 +59,7 @@ def _flat(problem: MarginProblem) -> MarginProblem:
 def _default_start(problem: MarginProblem) -> bool:
     """Begin with all rows if most of them will be tight: wide tokens, few rows."""
     d, e = problem.shape
-    return 2 * problem.M <= d * min(e, problem.query.shape[-2])
+    return d * min(e, problem.query.shape[-2]) >= 2 * problem.M
 
 
 def _solve_compiled(problem: MarginProblem, start: Tensor | None) -> Answer:

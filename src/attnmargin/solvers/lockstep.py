@@ -24,6 +24,8 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 _DEPENDENT = 1e-10
 # Violations that count while pivoting and after refinement; dependent rows are allowed more.
 _COARSE, _FINE, _ROUNDING = 1e-11, 1e-15, 1e-9
+# A coefficient as small as this, relative to the largest, is rounding.
+_NOTHING = 1e-12
 _ROUNDS = 6
 _RUNNING = -1
 
@@ -47,7 +49,7 @@ class _State:
 def solve_lockstep(
     problem: MarginProblem,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Dual ``(B, M)`` with ``W = Aᵀ dual``, W, outcome, iterations; one batch dimension, float64."""
+    """Multipliers ``(B, M)``, W, outcome and iterations; one batch dimension, float64."""
     B, M = problem.bound.shape
     unit, length, scale = _unit_rows(problem)
     impossible = _impossible(problem)
@@ -99,7 +101,7 @@ def _unit_rows(problem: MarginProblem) -> tuple[MarginProblem, Tensor, Tensor]:
     rows = _power(torch.linalg.vector_norm(problem.left, dim=-1))
     queries = _power(torch.linalg.vector_norm(problem.query, dim=-1))
     exists = problem.mask & (problem.lengths() > 0)
-    length = rows * queries.repeat_interleave(problem.M // max(queries.shape[-1], 1), dim=-1)
+    length = rows * queries.repeat_interleave(problem.M // queries.shape[-1], dim=-1)
     left = (problem.left / rows.unsqueeze(-1)).where(exists.unsqueeze(-1), 0.0)
     bound = (problem.bound / length).where(exists, 0.0)
     scale = _power(bound.abs().amax(-1)) if problem.M else bound.sum(-1) + 1.0
@@ -116,9 +118,9 @@ def _impossible(problem: MarginProblem) -> Tensor:
 
 def _gram(unit: MarginProblem) -> Tensor:
     """Inner products of all rows: token Gram times query Gram, ``(B, M, M)``."""
-    S = unit.M // unit.query.shape[-2] if unit.M else 1
+    S = unit.M // unit.query.shape[-2]
     queries = (unit.query @ unit.query.mT).repeat_interleave(S, -1).repeat_interleave(S, -2)
-    return (unit.left @ unit.left.mT) * (queries if unit.M else unit.bound.unsqueeze(-1))
+    return (unit.left @ unit.left.mT) * queries
 
 
 def _norm(unit: MarginProblem, state: _State) -> Tensor:
@@ -139,7 +141,9 @@ def _pivot_until_feasible(unit: MarginProblem, state: _State) -> None:
     for iteration in range(100 + 20 * unit.M):
         worst, row = _violation(unit, state, _COARSE).max(-1)
         idle = state.entering < 0
-        state.sign = torch.where(idle, -state.slack.gather(1, row[:, None])[:, 0].sign(), state.sign)
+        state.sign = torch.where(
+            idle, -state.slack.gather(1, row[:, None])[:, 0].sign(), state.sign
+        )
         state.entering = torch.where(idle & (worst > 0), row, state.entering)
         moving = (state.entering >= 0) & (state.outcome == _RUNNING)
         # Asking the device costs a wait: ask every few iterations.
@@ -154,8 +158,8 @@ def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
     column = state.tableau.gather(2, row[:, :, None].expand(-1, unit.M, 1))[..., 0]
     sign = state.sign[:, None]
     rate = sign * column.where(state.active, 0.0)
-    positive = rate > 1e-12 * rate.abs().amax(-1, keepdim=True)
-    blocks = state.active & ~unit.equality & positive
+    nothing = _NOTHING * rate.abs().amax(-1, keepdim=True).clamp_min(1.0)
+    blocks = state.active & ~unit.equality & (rate > nothing)
     step, block = (state.dual.clamp_min(0.0) / rate).where(blocks, torch.inf).min(-1, keepdim=True)
     unit_row = torch.zeros_like(state.dual).scatter_(1, row, sign)
     # Measured on the rows: the tableau has lost the digits when the distance is small.
@@ -168,7 +172,8 @@ def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
     ignore = (dependent & (missing <= rounding))[:, 0] & moving
     state.usable[ignore, row[ignore, 0]] = False
     proof = (dependent & torch.isinf(step))[:, 0] & moving & ~ignore
-    state.dual = torch.where(proof[:, None], unit_row - rate, state.dual)
+    multipliers = unit_row - rate.where(rate.abs() > nothing, 0.0)
+    state.dual = torch.where(proof[:, None], multipliers, state.dual)
     state.outcome[proof] = INFEASIBLE
 
     moving = (moving & ~ignore & ~proof)[:, None]
@@ -210,8 +215,12 @@ def _refine(unit: MarginProblem, gram: Tensor, state: _State) -> Tensor:
     running = (state.outcome == _RUNNING)[:, None]
     state.dual = state.dual.where(state.active | ~running, 0.0)
     W = unit.adjoint(state.dual)
+    norm = _norm(unit, state)
+    safety = 4 * torch.finfo(gram.dtype).eps * norm
+    cheap = ~unit.equality & (state.dual * safety <= 1e-15 * norm**2)
+    target = unit.bound + safety.where(cheap, 0.0)
     for _ in range(4):
-        error = (unit.bound - unit.apply(W)).where(state.active & running, 0.0)
+        error = (target - unit.apply(W)).where(state.active & running, 0.0)
         change = torch.cholesky_solve(error.unsqueeze(-1), factor)[..., 0].nan_to_num(nan=0.0)
         state.dual = state.dual + change
         W = W + unit.adjoint(change)

@@ -1,0 +1,38 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: setup demo test lint bench clean
+
+setup: $(READY)
+
+# The torch wheel is installed first, so that no dependency pulls another build of it.
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		--editable ".[plot,text,verify,bench,dev]"
+	touch $@
+
+demo: setup
+	$(BIN)/attnmargin demo --out demo
+
+# numba's cache does not see a change in a file that another one imports: drop what is stale.
+test: lint
+	find src -name '*.nbi' ! -newer src/attnmargin/solvers/basis.py -delete
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m benchmarks.frobenius
+
+clean:
+	rm -rf $(VENV) build dist demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name '__pycache__' -type d -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info

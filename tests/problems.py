@@ -1,0 +1,114 @@
+"""Instances with planted answers, and second implementations to compare with."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import clarabel
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.optimize import linprog
+from torch import Tensor
+
+import attnmargin as am
+
+SHAPES = [(2, 3, 2), (5, 5, 5), (6, 8, 10), (5, 5, 20), (20, 5, 40)]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A problem whose Frobenius solution is known."""
+
+    problem: am.MarginProblem
+    W: Tensor
+    dual: Tensor  # W = Aᵀ dual
+
+
+def planted_optimum(
+    M: int, d: int, e: int, seed: int, equalities: int = 0, scale: float = 1.0
+) -> Planted:
+    """Choose multipliers, so W, then bounds that make the pair satisfy the KKT conditions."""
+    rng = np.random.default_rng(seed)
+    left = torch.from_numpy(rng.standard_normal((M, d))) * scale
+    right = torch.from_numpy(rng.standard_normal((M, e)))
+    equality = torch.arange(M) < equalities
+    dual = torch.from_numpy(rng.exponential(size=M) * (rng.random(M) < 0.5))
+    dual = torch.where(equality, torch.from_numpy(rng.standard_normal(M)), dual)
+    W = torch.einsum("m,md,me->de", dual, left, right)
+    rows = torch.einsum("md,de,me->m", left, W, right)
+    slack = torch.from_numpy(rng.exponential(size=M)) * scale**2
+    bound = torch.where((dual > 0) | equality, rows, rows - slack)
+    return Planted(am.margin_problem(left, right, bound, equality), W, dual)
+
+
+def planted_contradiction(
+    rows: int, others: int, d: int, seed: int
+) -> tuple[am.MarginProblem, Tensor]:
+    """Rows that a positive combination adds up to 0 ≥ positive, among harmless others.
+
+    Returns the problem and the combination; the others have fresh directions, so that the
+    combination is the only proof.
+    """
+    rng = np.random.default_rng(seed)
+    weight = rng.uniform(0.5, 2.0, rows)
+    left = rng.standard_normal((rows, d))
+    left[-1] = -(weight[:-1, None] * left[:-1]).sum(0) / weight[-1]
+    right = np.tile(rng.standard_normal(2), (rows, 1))
+    left = np.concatenate([left, rng.standard_normal((others, d))])
+    right = np.concatenate([right, rng.standard_normal((others, 2))])
+    order = rng.permutation(rows + others)
+    dual = np.concatenate([weight, np.zeros(others)])[order]
+    return am.margin_problem(left[order], right[order]), torch.from_numpy(dual)
+
+
+def dense_rows(problem: am.MarginProblem) -> tuple[Any, Any, Any]:
+    """Existing rows of a single problem as a matrix ``(m, d·e)``, bounds, equality."""
+    A = torch.einsum("md,me->mde", problem.left, problem.right).flatten(1)
+    keep = problem.mask
+    return A[keep].numpy(), problem.bound[keep].numpy(), problem.equality[keep].numpy()
+
+
+def clarabel_value(problem: am.MarginProblem) -> float | None:
+    """Least Frobenius norm by an interior-point solver; None if infeasible.
+
+    The primal problem where W is small, else the dual on the dense Gram matrix.
+    """
+    A, b, equality = dense_rows(problem)
+    order = np.argsort(~equality, kind="stable")
+    A, b, rows = A[order], b[order], int(equality.sum())
+    if A.shape[1] > 500:
+        cones = [clarabel.NonnegativeConeT(len(b) - rows)]
+        choose = sparse.eye(len(b), format="csc")[rows:]
+        answer = _clarabel(A @ A.T, -b, -choose, np.zeros(len(b) - rows), cones)
+        return None if answer is None else float(np.sqrt(b @ answer))
+    cones = [clarabel.ZeroConeT(rows), clarabel.NonnegativeConeT(len(b) - rows)]
+    answer = _clarabel(np.eye(A.shape[1]), np.zeros(A.shape[1]), -A, -b, cones)
+    return None if answer is None else float(np.linalg.norm(answer))
+
+
+def _clarabel(P: Any, q: Any, A: Any, b: Any, cones: list[Any]) -> Any:
+    """min ½ xᵀPx + qᵀx with b − Ax in the cones; None if infeasible or unbounded."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    data = (sparse.csc_matrix(np.triu(P)), q, sparse.csc_matrix(A), b, cones, settings)
+    answer = clarabel.DefaultSolver(*data).solve()
+    return None if "Infeasible" in str(answer.status) else np.array(answer.x)
+
+
+def feasible_by_linear_program(problem: am.MarginProblem) -> bool:
+    """Feasibility by HiGHS, on rows scaled to unit length."""
+    A, b, equality = dense_rows(problem)
+    length = np.linalg.norm(A, axis=1)
+    length[length == 0] = 1.0
+    A, b = A / length[:, None], b / length
+    rows = {"A_ub": -A[~equality], "b_ub": -b[~equality]}
+    if equality.any():
+        rows |= {"A_eq": A[equality], "b_eq": b[equality]}
+    answer = linprog(np.zeros(A.shape[1]), **rows, bounds=(None, None))
+    assert answer.status in (0, 2)
+    return bool(answer.status == 0)
+
+
+def optimal_problem(data: am.AttentionData) -> am.MarginProblem:
+    """The attention SVM of the optimal tokens."""
+    return am.token_problem(data.X, data.z, am.optimal_tokens(data), data.mask)
