@@ -106,11 +106,7 @@ class Solution:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a solution; its certificate is computed anew from the file's numbers.
-
-        Raises:
-            InputError: the status in the file is not what its numbers prove.
-        """
+        """Read a solution; its certificate is computed anew from the file's numbers."""
         arrays = read_npz(path, needs=("left", "query", "bound", "norm", "W", "dual", "status"))
         problem = MarginProblem.from_arrays(arrays)
         norm = as_norm(str(arrays["norm"]))

@@ -1,0 +1,203 @@
+"""The command line as a person or a program uses it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnmargin as am
+from attnmargin import cli
+from attnmargin.files import read_npz, write_npz
+from tests.problems import optimal_problem
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error of one command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["attnmargin", *map(str, words)])
+        patch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    captured = capsys.readouterr()
+    return int(str(stopped.value.code or 0)), captured.out, captured.err
+
+
+@pytest.fixture
+def data_file(tmp_path: Path) -> Path:
+    return am.random_data(4, 5, 6, name="cli").save(tmp_path / "data.npz")
+
+
+def test_solve_prints_tables(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = run(capsys, "solve", data_file)
+    assert (code, err) == (0, "")
+    assert "optimal" in out
+    assert "wants token" in out
+
+
+def test_solve_prints_one_json_object(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = run(capsys, "solve", data_file, "--json")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    data = am.AttentionData.load(data_file)
+    solution = am.solve(optimal_problem(data))
+    assert record["results"][0]["value"] == pytest.approx(float(solution.value))
+    assert record["results"][0]["support"] == solution.support.nonzero().flatten().tolist()
+    assert record["problems"] == record["optimal"] == 1
+    assert record["rows"] == 16
+
+
+def test_solve_a_batch_says_which_are_infeasible(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = am.random_data(5, 5, 2, trials=30, name="cli").save(tmp_path / "data.npz")
+    code, out, _ = run(capsys, "solve", path)
+    assert code == 1
+    assert "… and 10 more" in out
+    assert "infeasible" in out
+    code, out, _ = run(capsys, "solve", path, "--json")
+    record = json.loads(out)
+    assert code == 1
+    assert len(record["results"]) == 30
+    why = [r["why"] for r in record["results"] if r["status"] == "infeasible"]
+    assert why
+    assert all("wants" in words for words in why)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "json"])
+def test_selection_from_a_file(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path, suffix: str
+) -> None:
+    path, choice = tmp_path / f"choice.{suffix}", np.array([0, 1, 2, 3])
+    if suffix == "json":
+        path.write_text(json.dumps(choice.tolist()))
+    elif suffix == "npy":
+        np.save(path, choice)
+    else:
+        np.savez(path, selection=choice)
+    code, out, _ = run(capsys, "solve", data_file, "--select", path, "--json")
+    data = am.AttentionData.load(data_file)
+    expected = am.solve(am.token_problem(data.X, data.z, choice))
+    assert code == 0
+    assert json.loads(out)["results"][0]["value"] == pytest.approx(float(expected.value))
+
+
+def test_a_saved_problem_is_solved_too(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path
+) -> None:
+    path = optimal_problem(am.AttentionData.load(data_file)).save(tmp_path / "problem.npz")
+    first, second = (run(capsys, "solve", file, "--json")[1] for file in (data_file, path))
+    assert json.loads(first)["results"] == json.loads(second)["results"]
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_solve_then_verify(capsys: pytest.CaptureFixture[str], tmp_path: Path, d: int) -> None:
+    """Proofs of infeasibility (d = 2) are verified like optima."""
+    data = am.random_data(5, 5, d, trials=4, name="verify").save(tmp_path / "data.npz")
+    path = tmp_path / "solution.npz"
+    code, out, _ = run(capsys, "solve", data, "--out", path)
+    assert f"saved: {path}" in out
+    code, out, _ = run(capsys, "verify", path)
+    assert code == 0
+    assert "every certificate holds (fro norm, 4 problems)" in out
+    code, out, _ = run(capsys, "verify", path, "--json")
+    assert code == 0
+    assert json.loads(out)["holds"] is True
+
+
+@pytest.mark.parametrize("change", ["W", "dual", "status", "bound"])
+def test_verify_refuses_a_corrupted_solution(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path, change: str
+) -> None:
+    path = tmp_path / "solution.npz"
+    run(capsys, "solve", data_file, "--out", path)
+    arrays = read_npz(path)
+    if change == "status":
+        arrays["status"] = np.asarray("infeasible")
+    else:
+        index = np.abs(arrays["W" if change == "W" else "dual"]).argmax()
+        arrays[change].reshape(-1)[index] += 1e-3
+    write_npz(path, arrays)
+    code, out, _ = run(capsys, "verify", path)
+    assert code == 1
+    assert "1 of 1 do not hold" in out
+
+
+def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
+    data = am.random_data(2, 3, 4, name="bad")
+    good = data.save(tmp_path / "good.npz")
+    pickled = tmp_path / "pickled.npz"
+    np.savez(pickled, X=np.array([{}], dtype=object), z=np.ones(1))
+    ties = am.AttentionData([[A, A]], [A], [1], A).save(tmp_path / "ties.npz")
+    missing = write_npz(tmp_path / "missing.npz", {"X": data.X})
+    wrong = write_npz(tmp_path / "wrong.npz", {"X": data.X, "z": data.z[..., :2]})
+    hole = write_npz(tmp_path / "hole.npz", {"X": data.X * np.nan, "z": data.z})
+    unlabelled = write_npz(tmp_path / "unlabelled.npz", {"X": data.X, "z": data.z})
+    problem = optimal_problem(data).save(tmp_path / "problem.npz")
+    return {
+        "no such file": (["solve", tmp_path / "no.npz"], "which does not exist"),
+        "pickled": (["solve", pickled], "pickled objects"),
+        "missing key": (["solve", missing], "needs an array named 'z'"),
+        "wrong shape": (["solve", wrong], "z: got shape (2, 2)"),
+        "NaN": (["solve", hole], "X: got nan"),
+        "no labels": (["solve", unlabelled], "y: got nothing"),
+        "ties": (["solve", ties], "tokens tie in sequence 0"),
+        "norm": (["solve", good, "--norm", "max"], "norm: got 'max'"),
+        "selection": (["solve", good, "--select", tmp_path / "no.npy"], "--select: got"),
+        "selection beside rows": (["solve", problem, "--select", good], "a finished problem"),
+        "out folder": (
+            ["solve", good, "--out", tmp_path / "no" / "s.npz"],
+            "folder does not exist",
+        ),
+        "not a solution": (["verify", good], "needs an array named 'left'"),
+        "verify nothing": (["verify", tmp_path / "no.npz"], "which does not exist"),
+        "no command": (["magic"], "No such command 'magic'"),
+        "no option": (["solve", good, "--magic"], "No such option"),
+        "no file": (["solve"], "Missing argument 'FILE'"),
+    }
+
+
+A = [1.0, 0.0]
+CASES = [
+    "no such file", "pickled", "missing key", "wrong shape", "NaN", "no labels", "ties", "norm",
+    "selection", "selection beside rows", "out folder", "not a solution", "verify nothing",
+    "no command", "no option", "no file",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_one_sentence_and_exit_two(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    cases = _bad_inputs(tmp_path)
+    assert set(cases) == set(CASES)
+    words, sentence = cases[name]
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.startswith("attnmargin: ")
+    assert err.count("\n") == 1
+
+
+def test_demo_writes_a_page_that_needs_no_network(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, _ = run(capsys, "demo", "--out", tmp_path / "demo")
+    assert code == 0
+    page = tmp_path / "demo" / "index.html"
+    assert out.splitlines()[-1] == f"page: {page}"
+    text = page.read_text()
+    assert "<svg" in text
+    assert "<script" not in text
+    assert 'src="http' not in text
+    assert 'href="http' not in text
+    assert run(capsys, "verify", tmp_path / "demo" / "solution.npz")[0] == 0
+    assert json.loads(run(capsys, "demo", "--out", tmp_path / "demo", "--json")[1])["holds"]
+
+
+def test_the_command_is_installed() -> None:
+    command = Path(sys.executable).parent / "attnmargin"
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("attnmargin, version ")

@@ -1,0 +1,40 @@
+"""The package as a whole: names, versions, what importing costs."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import attnmargin as am
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_public_names_are_sorted_and_exist() -> None:
+    assert am.__all__ == sorted(am.__all__)
+    assert all(hasattr(am, name) for name in am.__all__)
+
+
+def test_public_functions_have_an_example_that_runs() -> None:
+    functions = [getattr(am, name) for name in am.__all__ if name[0].islower()]
+    assert all(">>>" in (f.__doc__ or "") or f is am.tied_tokens for f in functions)
+
+
+def test_version_stands_in_the_changelog() -> None:
+    assert f"## {version('attnmargin')}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_import_needs_only_torch_numpy_scipy() -> None:
+    heavy = ("numba", "click", "rich", "matplotlib", "cvxpy", "clarabel", "daqp", "moreau")
+    code = f"import sys, attnmargin; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_theory_page_names_things_that_exist() -> None:
+    text = (ROOT / "docs" / "theory.md").read_text()
+    for name in re.findall(r"`am\.(\w+)", text):
+        assert hasattr(am, name), name
+    for name in re.findall(r"`(test_\w+)::(test_\w+)`", text):
+        assert f"def {name[1]}(" in (ROOT / "tests" / f"{name[0]}.py").read_text(), name
