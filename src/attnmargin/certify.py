@@ -131,15 +131,20 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     dual = _numbers("dual", dual, problem, (problem.M,))
     problem = problem.to(torch.float64)
     length = problem.lengths()
-    lower, dual_error, cancelling = _dual_side(problem, norm, dual, length)
+    lower, dual_error, total = _dual_side(problem, norm, dual)
     finite = torch.isfinite(W).all(-1).all(-1)
-    upper, primal = _primal_side(problem, norm, W.where(finite[..., None, None], 0.0), length)
-    gap = _ratio((upper - lower).abs(), upper).nan_to_num(nan=torch.inf)
     cancels = max(_CANCELS, 16 * torch.finfo(dtype).eps)
+    if bool(finite.all()):
+        upper, primal = _primal_side(problem, norm, W, length)
+        gap = _gap(lower, upper)
+        return Certificate(gap, primal, dual_error, lower, upper, tolerance(norm, dtype), cancels)
+    upper, primal = _primal_side(problem, norm, W.where(finite[..., None, None], 0.0), length)
+    mass = (dual.abs() * length).where(problem.mask, 0.0).sum(-1)
+    cancelling = _ratio(torch.linalg.vector_norm(total, dim=(-2, -1)), mass)
     proof = torch.maximum(dual_error, cancelling)
     proved = ~finite & (lower > 0) & (proof <= cancels)
     return Certificate(
-        gap.where(finite, torch.inf),
+        _gap(lower, upper).where(finite, torch.inf),
         primal.where(finite, torch.inf),
         dual_error.where(finite, proof),
         lower.masked_fill(proved, torch.inf),
@@ -149,18 +154,20 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     )
 
 
-def _dual_side(
-    problem: MarginProblem, norm: Norm, dual: Tensor, length: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Lower bound from the valid part of λ, its error, and how well the rows cancel."""
+def _gap(lower: Tensor, upper: Tensor) -> Tensor:
+    """``|upper − lower| / upper``, infinite where one of them is."""
+    return _ratio((upper - lower).abs(), upper).nan_to_num(nan=torch.inf)
+
+
+def _dual_side(problem: MarginProblem, norm: Norm, dual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Lower bound from the valid part of λ, how invalid λ is, and ``Aᵀλ``."""
     given = dual.nan_to_num(nan=0.0).where(problem.mask, 0.0)
     valid = given.where(problem.equality, given.clamp_min(0.0))
     error = _ratio(_largest(valid - given), _largest(given.abs()))
     total = problem.adjoint(valid)
     gain = (problem.bound * valid).sum(-1)
     lower = (gain / norm.dual_value(total)).where(gain > 0, 0.0)
-    mass = (valid.abs() * length).sum(-1)
-    return lower, error, _ratio(torch.linalg.vector_norm(total, dim=(-2, -1)), mass)
+    return lower, error, total
 
 
 def _primal_side(

@@ -31,6 +31,7 @@ from attnmargin.solvers.basis import (
     dot,
     drop,
     jit,
+    jit_inline,
     lower,
     place,
     project,
@@ -96,7 +97,7 @@ def _shed(P: Rows, basis: Basis, k: int, few: bool) -> int:
     return _factor(P, basis, size)
 
 
-@jit
+@jit_inline
 def _slack(P: Rows, basis: Basis, k: int, slack: Floats) -> float:
     """slack_i = ⟨a_i, W⟩ − b_i at W = Σ dual_a a_a; returns ‖W‖."""
     square = 0.0
@@ -110,7 +111,7 @@ def _slack(P: Rows, basis: Basis, k: int, slack: Floats) -> float:
     return math.sqrt(max(square, 0.0))
 
 
-@jit
+@jit_inline
 def _violated(P: Rows, basis: Basis, k: int, slack: Floats, share: float, noise: float) -> int:
     """The inactive row that is violated most, equalities first; -1 if there is none."""
     worst, row = 0.0, -1
@@ -126,7 +127,7 @@ def _violated(P: Rows, basis: Basis, k: int, slack: Floats, share: float, noise:
     return row
 
 
-@jit
+@jit_inline
 def _blocking(P: Rows, basis: Basis, k: int, sign: float) -> tuple[float, int]:
     """The longest step that keeps the multipliers ≥ 0, and the row that ends it."""
     step, blocking, size = np.inf, -1, 0.0

@@ -23,7 +23,11 @@ _DEPENDENT = 1e-11
 # digits on the Gram matrix and is measured on the rows; above the second it never has.
 _DOUBTFUL, SMALL = 1e-10, 1e-2
 
-jit = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+_options = {"cache": True, "nogil": True, "error_model": "numpy"}
+_options |= {"fastmath": {"reassoc", "contract", "nsz"}}
+jit = njit(**_options)
+# For what runs once per iteration: handing the arrays over would cost as much as the work.
+jit_inline = njit(forceinline=True, **_options)
 
 
 class Rows(NamedTuple):
@@ -45,7 +49,7 @@ class Basis(NamedTuple):
     row: Ints  # (most,)
     slot: Ints  # (most,) where in ``gram`` the row stands
     dual: Floats  # (most,)
-    L: Floats  # (most, most), lower
+    L: Floats  # (most, most), lower, with the reciprocals of its diagonal
     r: Floats  # (most,) coefficients of an entering row on the active ones
     gram: Floats  # (most, M) inner products of the active rows with all rows
 
@@ -86,7 +90,7 @@ def swap(basis: Basis, a: int, c: int) -> None:
     basis.slot[a], basis.slot[c] = basis.slot[c], basis.slot[a]
 
 
-@jit
+@jit_inline
 def place(P: Rows, basis: Basis, k: int, row: int) -> None:
     """Put a row at place k, with its inner products ⟨a_row, a_i⟩ for all i."""
     Q = P.query.shape[0]
@@ -149,20 +153,20 @@ def lower(L: Floats, y: Floats, k: int) -> None:
         total = y[a]
         for c in range(a):
             total -= L[a, c] * y[c]
-        y[a] = total / L[a, a]
+        y[a] = total * L[a, a]
 
 
 @jit
 def upper(L: Floats, y: Floats, k: int) -> None:
     """Solve Lᵀ x = y in place."""
     for a in range(k - 1, -1, -1):
-        y[a] /= L[a, a]
+        y[a] *= L[a, a]
         factor = y[a]
         for c in range(a):
             y[c] -= factor * L[a, c]
 
 
-@jit
+@jit_inline
 def coefficients(basis: Basis, k: int) -> None:
     """r of the row at place k, from its factor row."""
     for a in range(k):
@@ -196,7 +200,7 @@ def _measure(P: Rows, basis: Basis, k: int) -> float:
     return distance if math.sqrt(distance) > _DEPENDENT * size else 0.0
 
 
-@jit
+@jit_inline
 def project(P: Rows, basis: Basis, k: int) -> float:
     """Factor the row at place k on the active rows; returns its distance² to them.
 
@@ -208,7 +212,7 @@ def project(P: Rows, basis: Basis, k: int) -> float:
         total = basis.gram[slot, basis.row[a]]
         for c in range(a):
             total -= L[a, c] * L[k, c]
-        L[k, a] = total / L[a, a]
+        L[k, a] = total * L[a, a]
         square += L[k, a] * L[k, a]
     distance = basis.gram[slot, new] - square
     # No more rows than W has entries are independent, whatever rounding says.
@@ -221,7 +225,7 @@ def project(P: Rows, basis: Basis, k: int) -> float:
         if distance < _DOUBTFUL * size * size or full:
             distance = _measure(P, basis, k)
         distance = 0.0 if full else distance
-    L[k, k] = math.sqrt(distance)
+    L[k, k] = 1.0 / math.sqrt(distance)
     return distance
 
 
@@ -236,10 +240,10 @@ def drop(basis: Basis, k: int, p: int) -> None:
         for c in range(a + 2):
             L[a, c] = L[a + 1, c]
     for a in range(p, k - 1):
-        x, y = L[a, a], L[a, a + 1]
+        x, y = L[a, a], 1.0 / L[a, a + 1]
         length = math.sqrt(x * x + y * y)
         cosine, sine = x / length, y / length
-        L[a, a] = length
+        L[a, a] = 1.0 / length
         for i in range(a + 1, k - 1):
             x, y = L[i, a], L[i, a + 1]
             L[i, a] = cosine * x + sine * y
