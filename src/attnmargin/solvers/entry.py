@@ -51,7 +51,9 @@ def solve(
     if not isinstance(norm, Frobenius) and norm != Lp(2.0):
         raise InputError("norm", norm.name, "'fro' or 2, the norms that this version solves")
     dual, W, outcome, iterations = solve_frobenius(problem, _start(problem, warm_start), method)
-    W = W.masked_fill((outcome == INFEASIBLE)[..., None, None], torch.nan)
+    infeasible = outcome == INFEASIBLE
+    if bool(infeasible.any()):
+        W = W.masked_fill(infeasible[..., None, None], torch.nan)
     dtype = problem.left.dtype
     W, dual = W.to(dtype), dual.to(dtype)
     return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)

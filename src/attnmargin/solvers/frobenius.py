@@ -73,13 +73,11 @@ def _solve_compiled(problem: MarginProblem, start: Tensor | None) -> Answer:
     B, M = problem.bound.shape
     if start is None:
         start = torch.full((B, M), _default_start(problem))
-    spent = (problem.left, problem.query, problem.bound)
-    copies = [x.clone(memory_format=torch.contiguous_format).numpy() for x in spent]
-    equality = problem.equality.contiguous().numpy()
-    usable = problem.mask.clone(memory_format=torch.contiguous_format).numpy()
+    # Copies by numpy: torch would leave its idle threads spinning on the cores needed next.
+    rows = (problem.left, problem.query, problem.bound, problem.equality, problem.mask, start)
+    copies = [x.numpy().copy() for x in rows]
     answer = [np.empty((B, M)), np.empty((B, *problem.shape)), np.empty(B, int), np.empty(B, int)]
-    arrays = [*copies, equality, usable, start.contiguous().numpy(), *answer]
-    _in_threads(solve_rows, arrays, B)
+    _in_threads(solve_rows, [*copies, *answer], B)
     dual, W, outcome, iterations = (torch.from_numpy(part) for part in answer)
     return dual, W, outcome, iterations
 
@@ -98,7 +96,7 @@ def _in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int)
         for part in parts:
             kernel(*part)
 
-    helpers = [Thread(target=work) for _ in range(threads - 1)]
+    helpers = [Thread(target=work) for _ in range(threads)]
     for helper in helpers:
         helper.start()
     work()
