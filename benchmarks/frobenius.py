@@ -98,7 +98,7 @@ def machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
@@ -111,7 +111,7 @@ def main() -> None:
         results.append({"shape": shape, "methods": rows})
     record = {"batch": options.batch, "repeats": options.repeats, **machine(), "results": results}
     text = json.dumps(record, indent=1) + "\n"
-    path = write_whole(options.out / "frobenius.json", lambda s: s.write(text.encode()) and None)
+    path = write_whole(options.out / "frobenius.json", lambda stream: stream.write(text.encode()))
     console.print(f"saved: {path}", soft_wrap=True)
 
 

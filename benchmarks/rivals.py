@@ -5,6 +5,7 @@ batch, so that building the problem is part of its time, and its accuracy is cer
 :func:`attnmargin.certify` like ours.
 """
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def ours_lockstep(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:
 
 def cvxpy_as_in_the_papers(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:
     """One constraint object per token pair, default solver, one instance at a time."""
-    import cvxpy
+    cvxpy: Any = import_module("cvxpy")
 
     weights, duals = [], []
     for tokens, queries, chosen in zip(X.numpy(), z.numpy(), alpha.tolist(), strict=True):

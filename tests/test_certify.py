@@ -13,7 +13,7 @@ import attnmargin as am
 from attnmargin.norms import as_norm
 from tests.problems import planted_contradiction, planted_optimum
 
-NORMS = ["fro", "nuc", 1.1, 1.75, 3.0, 10.0]
+NORMS: list[str | float] = ["fro", "nuc", 1.1, 1.75, 3.0, 10.0]
 
 
 def row_problem(norm: str | float) -> tuple[am.MarginProblem, torch.Tensor]:

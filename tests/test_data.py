@@ -70,7 +70,7 @@ def test_save_and_load(tmp_path, several: bool) -> None:  # type: ignore[no-unty
         torch.testing.assert_close(getattr(loaded, name), getattr(data, name), rtol=0, atol=0)
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, object], str]] = {
     "X too flat": ({"X": np.ones((3, 5))}, "X: got shape (3, 5); needs tokens of shape"),
     "X empty": ({"X": np.ones((2, 3, 0, 5))}, "X: got shape (2, 3, 0, 5)"),
     "X NaN": ({"X": np.full((2, 3, 4, 5), np.nan)}, "X: got nan at (0, 0, 0, 0)"),

@@ -11,8 +11,8 @@ from attnmargin.files import read_npz, write_npz, write_whole
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    arrays = {"a": np.arange(3), "word": "fro"}
-    read = read_npz(write_npz(tmp_path / "x.npz", arrays), needs=("a",))
+    path = write_npz(tmp_path / "x.npz", {"a": np.arange(3), "word": "fro"})
+    read = read_npz(path, needs=("a",))
     assert read["a"].tolist() == [0, 1, 2]
     assert str(read["word"]) == "fro"
 

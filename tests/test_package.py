@@ -38,3 +38,9 @@ def test_theory_page_names_things_that_exist() -> None:
         assert hasattr(am, name), name
     for name in re.findall(r"`(test_\w+)::(test_\w+)`", text):
         assert f"def {name[1]}(" in (ROOT / "tests" / f"{name[0]}.py").read_text(), name
+
+
+def test_examples_run() -> None:
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
+        assert done.stdout

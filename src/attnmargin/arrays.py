@@ -1,6 +1,6 @@
 """The boundary: numpy arrays, torch tensors and lists in, checked torch tensors out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ def shaped(name: str, tensor: Tensor, *ndims: int, meaning: str) -> Tensor:
     return tensor
 
 
-def broadcast(shapes: dict[str, Sequence[int]]) -> torch.Size:
+def broadcast(shapes: Mapping[str, Sequence[int]]) -> torch.Size:
     """The common batch shape of all arguments."""
     try:
         return torch.broadcast_shapes(*(tuple(shape) for shape in shapes.values()))

@@ -244,7 +244,7 @@ def label_problem(X: Array, y: Array, selection: Array, mask: Array | None = Non
     Example:
         >>> import attnmargin as am
         >>> problem = am.label_problem([[[2.0, 0.0]], [[-4.0, 0.0]]], [1, -1], [0, 0])
-        >>> am.solve(problem, norm=3).W.flatten().tolist()
+        >>> am.solve(problem).vector.tolist()
         [0.5, 0.0]
     """
     X, mask = check_tokens(X, mask)

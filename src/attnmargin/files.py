@@ -17,7 +17,7 @@ from attnmargin.errors import InputError
 Arrays = Mapping[str, "NDArray[Any] | Tensor | str"]
 
 
-def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> Path:
+def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     """Write to a temporary file beside ``path``, then rename: never half a file."""
     path = Path(path)
     if not path.parent.is_dir():
@@ -38,7 +38,7 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> Path:
 
 def write_npz(path: str | Path, arrays: Arrays) -> Path:
     """Save arrays by name; tensors are copied to the CPU."""
-    plain = {
+    plain: dict[str, Any] = {
         name: value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
         for name, value in arrays.items()
     }

@@ -4,9 +4,9 @@ The rows are kept in factored form, gathered by query: ``M`` left factors and ``
 row m belonging to query ``m // (M / Q)``. No ``M × d²`` matrix is ever built.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, final
 
 import torch
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from torch import Tensor
 from attnmargin.arrays import Array, booleans, broadcast, finite, floats
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
+
+_ROWS = ("left", "query", "bound", "equality", "mask")
 
 
 @final
@@ -94,13 +96,12 @@ class MarginProblem:
         """Members of the batch, as a tensor would give them."""
         shape = (*self.batch_shape, self.M)
         names = (getattr(self.names, f.name).expand(shape)[index] for f in fields(RowNames))
-        rows = (x[index] for x in (self.left, self.query, self.bound, self.equality, self.mask))
-        return MarginProblem(*rows, RowNames(*names))
+        left, query, bound, equality, mask = (getattr(self, name)[index] for name in _ROWS)
+        return MarginProblem(left, query, bound, equality, mask, RowNames(*names))
 
     def arrays(self) -> dict[str, Tensor]:
         """Everything by name, as it stands in a file."""
-        own = ("left", "query", "bound", "equality", "mask")
-        rows = {name: getattr(self, name) for name in own}
+        rows = {name: getattr(self, name) for name in _ROWS}
         return rows | {field.name: getattr(self.names, field.name) for field in fields(RowNames)}
 
     def save(self, path: str | Path) -> Path:
@@ -108,19 +109,18 @@ class MarginProblem:
         return write_npz(path, self.arrays())
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path) -> "MarginProblem":
         """Read what :meth:`save` wrote."""
         return cls.from_arrays(read_npz(path, needs=("left", "query", "bound")))
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> "MarginProblem":
         """Rows from arrays by name; checks them like :func:`margin_problem`."""
-        own = ("left", "query", "bound", "equality", "mask")
-        problem = margin_problem(*(arrays.get(name) for name in own))
+        problem = margin_problem(*(arrays.get(name) for name in _ROWS))
         if "sequence" not in arrays:
-            return problem  # type: ignore[return-value]
+            return problem
         words = (torch.from_numpy(arrays[field.name]) for field in fields(RowNames))
-        return cls(*(getattr(problem, name) for name in own), RowNames(*words))
+        return replace(problem, names=RowNames(*words))
 
 
 def margin_problem(
@@ -166,9 +166,12 @@ def margin_problem(
         if row.ndim and row.shape[-1] not in (1, M):
             raise InputError(name, f"shape {tuple(row.shape)}", f"(*B, {M})")
     none = torch.full((M,), -1, device=left.device)
+    bound, equality, mask = (row.expand(*batch, M) for row in rows.values())
     return MarginProblem(
         left.expand(*batch, M, left.shape[-1]),
         right.expand(*batch, Q, right.shape[-1]),
-        *(row.expand(*batch, M) for row in rows.values()),
+        bound,
+        equality,
+        mask,
         RowNames(torch.arange(M, device=left.device), none, none, none),
     )

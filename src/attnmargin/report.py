@@ -78,8 +78,8 @@ def demo_page(data: AttentionData, selection: torch.Tensor, solution: Solution) 
     picture = token_map(data, selection, solution)
     gap = float(solution.certificate.gap)
     headline = (
-        f"Attention trained on these {data.n} sequences is predicted to select tokens "
-        f"{', '.join(map(str, selection.tolist()))}, by a margin of {float(solution.margin):.3f}"
+        f"The shortest attention weights that select the best token of each of {data.n} sequences "
+        f"have a margin of {float(solution.margin):.3f}"
     )
     caption = (
         "Each panel is a sequence; each dot is a token with its number. Attention scores grow "
@@ -125,7 +125,7 @@ def write_demo(folder: Path) -> dict[str, Any]:
     selection = optimal_tokens(data)
     solution = solve(token_problem(data.X, data.z, selection))
     page = demo_page(data, selection, solution)
-    path = write_whole(folder / "index.html", lambda stream: stream.write(page.encode()) and None)
+    path = write_whole(folder / "index.html", lambda stream: stream.write(page.encode()))
     data.save(folder / "data.npz")
     solution.save(folder / "solution.npz")
     findings = [

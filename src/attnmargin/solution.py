@@ -96,13 +96,15 @@ class Solution:
 
     def save(self, path: str | Path) -> Path:
         """Write problem, norm, W, dual and status as ``.npz``: all that a check needs."""
-        own = {"W": self.W, "dual": self.dual, "iterations": self.iterations}
-        words = {
+        own: dict[str, Any] = {
+            "W": self.W,
+            "dual": self.dual,
+            "iterations": self.iterations,
             "norm": self.norm.name,
             "status": np.asarray(self.status, dtype=str),
             "version": version("attnmargin"),
         }
-        return write_npz(path, self.problem.arrays() | own | words)
+        return write_npz(path, {**self.problem.arrays(), **own})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

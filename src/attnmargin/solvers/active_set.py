@@ -14,6 +14,7 @@ All functions work on one problem; :func:`solve_rows` loops over a batch.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ _COARSE, _FINE, _ULP = 1e-11, 1e-14, 2e-16
 # A coefficient as small as this, relative to the largest, is rounding.
 _NOTHING = 1e-12
 # A counter that starts at a literal 0 would make numba compile what it is given to twice.
-_ZERO = np.int64(0)
+_ZERO: Any = np.int64(0)
 
 
 @jit

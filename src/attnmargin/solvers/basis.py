@@ -7,7 +7,7 @@ one file at a time: after a change here, ``make test`` drops what it holds of
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,8 +23,8 @@ _DEPENDENT = 1e-11
 # digits on the Gram matrix and is measured on the rows; above the second it never has.
 _DOUBTFUL, SMALL = 1e-10, 1e-2
 
-_options = {"cache": True, "nogil": True, "error_model": "numpy"}
-_options |= {"fastmath": {"reassoc", "contract", "nsz"}}
+_options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
+_options["fastmath"] = {"reassoc", "contract", "nsz"}
 jit = njit(**_options)
 # For what runs once per iteration: handing the arrays over would cost as much as the work.
 jit_inline = njit(forceinline=True, **_options)

@@ -1,6 +1,7 @@
 """Frobenius norm: prepares plain arrays and hands them to the compiled or the torch method."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -49,11 +50,15 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
 def _flat(problem: MarginProblem) -> MarginProblem:
     """One batch dimension, float64."""
     problem = problem.to(torch.float64)
-    rows = (problem.left, problem.query, problem.bound, problem.equality, problem.mask)
-    inner = (2, 2, 1, 1, 1)
     B = problem.batch_shape.numel()
-    shaped = (x.reshape(B, *x.shape[x.ndim - k :]) for x, k in zip(rows, inner, strict=True))
-    return MarginProblem(*shaped, problem.names)
+    return replace(
+        problem,
+        left=problem.left.reshape(B, *problem.left.shape[-2:]),
+        query=problem.query.reshape(B, *problem.query.shape[-2:]),
+        bound=problem.bound.reshape(B, problem.M),
+        equality=problem.equality.reshape(B, problem.M),
+        mask=problem.mask.reshape(B, problem.M),
+    )
 
 
 def _default_start(problem: MarginProblem) -> bool:
