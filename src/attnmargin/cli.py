@@ -5,18 +5,18 @@ certificate that does not hold). Exit 2: bad usage or bad input, in one sentence
 """
 
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import click
 
 from attnmargin.errors import AttnMarginError
+from attnmargin.version import VERSION
 
 _FILE = click.Path(path_type=Path)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("attnmargin"), prog_name="attnmargin")
+@click.version_option(VERSION, prog_name="attnmargin")
 def cli() -> None:
     """What attention will learn: which tokens it selects, and by what margin."""
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, Self, final
@@ -17,6 +16,7 @@ from attnmargin.explain import explain_infeasible
 from attnmargin.files import read_npz, write_npz
 from attnmargin.norms import Norm, as_norm
 from attnmargin.problem import MarginProblem
+from attnmargin.version import VERSION
 
 # A row counts as tight when its slack is below this share of |bound| + ‖row‖ ‖W‖.
 _TIGHT = 1e-9
@@ -102,7 +102,7 @@ class Solution:
             "iterations": self.iterations,
             "norm": self.norm.name,
             "status": np.asarray(self.status, dtype=str),
-            "version": version("attnmargin"),
+            "version": VERSION,
         }
         return write_npz(path, {**self.problem.arrays(), **own})
 
