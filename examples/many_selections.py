@@ -13,7 +13,7 @@ import attnmargin as am
 
 
 def main() -> None:
-    data = am.random_data(n=5, T=5, d=3, name="A:fig5", min_gap=0.1)
+    data = am.random_data(n=5, T=5, d=2, name="A:fig5", min_gap=0.1)
     selections = torch.tensor(list(product(range(5), repeat=5)))  # (3125, 5)
     solution = am.solve(am.token_problem(data.X, data.z, selections))
     feasible = torch.from_numpy(solution.status == "optimal")

@@ -73,6 +73,10 @@ def test_save_and_load(tmp_path, several: bool) -> None:  # type: ignore[no-unty
 WRONG: dict[str, tuple[dict[str, object], str]] = {
     "X too flat": ({"X": np.ones((3, 5))}, "X: got shape (3, 5); needs tokens of shape"),
     "X empty": ({"X": np.ones((2, 3, 0, 5))}, "X: got shape (2, 3, 0, 5)"),
+    "X too large": (
+        {"X": np.full((2, 3, 4, 5), 1e200)},
+        "X: got 1e+200 at (0, 0, 0, 0); needs finite",
+    ),
     "X NaN": ({"X": np.full((2, 3, 4, 5), np.nan)}, "X: got nan at (0, 0, 0, 0)"),
     "X words": ({"X": [["a"]]}, "needs numbers"),
     "X half": ({"X": np.ones((2, 3, 4, 5), np.float16)}, "X: got torch.float16"),

@@ -370,3 +370,38 @@ def test_without_numba_the_torch_method_serves(monkeypatch: pytest.MonkeyPatch) 
     assert am.solve(plain_problem(1.0)).status == "optimal"
     with pytest.raises(am.MissingPackageError, match="pip install"):
         am.solve(plain_problem(1.0), method="active-set")
+
+
+@each_method
+@pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e99])
+def test_extreme_scales(scale: float, method: str) -> None:
+    solution = am.solve(plain_problem(1.0), method=method)
+    rng = np.random.default_rng(7)
+    X, z = rng.standard_normal((3, 4, 6)), rng.standard_normal((3, 6))
+    extreme = am.solve(am.token_problem(scale * X, z, [0, 1, 2]), method=method)
+    assert extreme.status == "optimal"
+    torch.testing.assert_close(extreme.W * scale, solution.W, rtol=1e-9, atol=1e-12)
+
+
+def test_what_one_method_leaves_inaccurate_the_other_may_prove(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spoil the first method on two of four members: only these are solved again."""
+    from attnmargin.solvers import entry
+
+    problem = optimal_problem(am.random_data(4, 5, 6, trials=4, name="opinion"))
+    expected = am.solve(problem)
+    original, sizes = entry.solve_frobenius, []
+
+    def spoiled(problem: am.MarginProblem, start: object, method: str) -> tuple[torch.Tensor, ...]:
+        dual, W, outcome, iterations = original(problem, None, method)
+        sizes.append((method, problem.batch_shape.numel()))
+        if method == "active-set":
+            W[1:3] *= 1.01
+        return dual, W, outcome, iterations
+
+    monkeypatch.setattr(entry, "solve_frobenius", spoiled)
+    solution = am.solve(problem)
+    assert sizes == [("active-set", 4), ("lockstep", 2)]
+    assert (solution.status == "optimal").all()
+    torch.testing.assert_close(solution.W, expected.W)

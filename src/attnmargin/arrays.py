@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attnmargin.errors import InputError
 
+_LARGEST = 1e100
 Array = Any  # numpy array, torch tensor, number, or nested list of numbers
 
 
@@ -64,11 +65,12 @@ def booleans(name: str, value: Array, like: Tensor) -> Tensor:
 
 
 def finite(name: str, tensor: Tensor) -> Tensor:
-    """The tensor itself, refused when an entry is NaN or infinite."""
-    good = torch.isfinite(tensor)
+    """The tensor itself, refused when an entry is NaN, infinite, or too large to be multiplied."""
+    good = tensor.abs() <= min(_LARGEST, torch.finfo(tensor.dtype).max)
     if not bool(good.all()):
         index = tuple(int(i) for i in (~good).nonzero()[0])
-        raise InputError(name, f"{float(tensor[index])} at {index}", "finite numbers")
+        needs = f"finite numbers of at most {_LARGEST:g}"
+        raise InputError(name, f"{float(tensor[index]):g} at {index}", needs)
     return tensor
 
 

@@ -140,7 +140,7 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
         return Certificate(gap, primal, dual_error, lower, upper, tolerance(norm, dtype), cancels)
     upper, primal = _primal_side(problem, norm, W.where(finite[..., None, None], 0.0), length)
     mass = (dual.abs() * length).where(problem.mask, 0.0).sum(-1)
-    cancelling = _ratio(torch.linalg.vector_norm(total, dim=(-2, -1)), mass)
+    cancelling = _ratio(Frobenius().value(total), mass)
     proof = torch.maximum(dual_error, cancelling)
     proved = ~finite & (lower > 0) & (proof <= cancels)
     return Certificate(
@@ -177,7 +177,7 @@ def _primal_side(
     rows = problem.apply(W)
     missing = problem.bound - rows
     violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
-    size = torch.linalg.vector_norm(W, dim=(-2, -1)).unsqueeze(-1)
+    size = Frobenius().value(W).unsqueeze(-1)
     relative = _ratio(violation, problem.bound.abs() + length * size)
     lift = _lift(rows, problem)
     upper = (norm.value(W) * lift).masked_fill(torch.isinf(lift), torch.inf)

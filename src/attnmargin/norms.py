@@ -27,14 +27,17 @@ class Norm(ABC):
         """``max ⟨W, V⟩`` over ``‖V‖ ≤ 1``, shape ``(*B,)``."""
 
 
+def scaled_norm(x: Tensor, p: float = 2.0) -> Tensor:
+    """ℓp norm over the last dimension, scaled so that powers neither over- nor underflow."""
+    if x.shape[-1] == 0:
+        return x.sum(-1)
+    largest = x.abs().amax(-1, keepdim=True)
+    scaled = x / largest.where(largest > 0, 1.0)
+    return largest.squeeze(-1) * torch.linalg.vector_norm(scaled, ord=p, dim=-1)
+
+
 def _entrywise(W: Tensor, p: float) -> Tensor:
-    """ℓp norm of the entries, scaled by the largest so that powers neither over- nor underflow."""
-    entries = W.flatten(-2).abs()
-    if entries.shape[-1] == 0:
-        return entries.sum(-1)
-    largest = entries.amax(-1)
-    scaled = entries / torch.where(largest > 0, largest, 1.0).unsqueeze(-1)
-    return largest * torch.linalg.vector_norm(scaled, ord=p, dim=-1)
+    return scaled_norm(W.flatten(-2), p)
 
 
 @final
@@ -47,7 +50,7 @@ class Frobenius(Norm):
         return "fro"
 
     def value(self, W: Tensor) -> Tensor:
-        return torch.linalg.vector_norm(W, dim=(-2, -1))
+        return _entrywise(W, 2.0)
 
     def dual_value(self, W: Tensor) -> Tensor:
         return self.value(W)

@@ -15,6 +15,7 @@ from torch import Tensor
 from attnmargin.arrays import Array, booleans, broadcast, finite, floats
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
+from attnmargin.norms import scaled_norm
 
 _ROWS = ("left", "query", "bound", "equality", "mask")
 
@@ -82,8 +83,8 @@ class MarginProblem:
 
     def lengths(self) -> Tensor:
         """Frobenius norms ``‖left_m‖ ‖right_m‖`` of the rows, ``(*B, M)``."""
-        left = torch.linalg.vector_norm(self._grouped(self.left), dim=-1)
-        return (left * torch.linalg.vector_norm(self.query, dim=-1).unsqueeze(-1)).flatten(-2)
+        left = scaled_norm(self._grouped(self.left))
+        return (left * scaled_norm(self.query).unsqueeze(-1)).flatten(-2)
 
     def to(self, dtype: torch.dtype) -> "MarginProblem":
         """The same rows in another dtype."""

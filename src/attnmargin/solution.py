@@ -14,7 +14,7 @@ from attnmargin.certify import Certificate, Status, certify
 from attnmargin.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.explain import explain_infeasible
 from attnmargin.files import read_npz, write_npz
-from attnmargin.norms import Norm, as_norm
+from attnmargin.norms import Frobenius, Norm, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.version import VERSION
 
@@ -69,7 +69,7 @@ class Solution:
         """
         problem = self.problem.to(torch.float64)
         W = self.W.to(torch.float64)
-        size = torch.linalg.vector_norm(W, dim=(-2, -1)).unsqueeze(-1)
+        size = Frobenius().value(W).unsqueeze(-1)
         share = max(_TIGHT, 16 * torch.finfo(self.W.dtype).eps)
         allowed = share * (problem.bound.abs() + problem.lengths() * size)
         tight = (problem.apply(W) - problem.bound).abs() <= allowed

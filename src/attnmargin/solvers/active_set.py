@@ -244,30 +244,42 @@ def _power(x: float) -> float:
 
 
 @jit
+def _shrink(rows: Floats, i: int) -> float:
+    """Divide one row by a power of two that makes its length about one; returns that, or 0.
+
+    Twice, because the length of a row with very large or small entries cannot be computed.
+    """
+    largest = 0.0
+    for c in range(rows.shape[1]):
+        largest = max(largest, abs(rows[i, c]))
+    if largest == 0.0:
+        return 0.0
+    scale = _power(largest)
+    for c in range(rows.shape[1]):
+        rows[i, c] /= scale
+    norm = _power(math.sqrt(dot(rows[i], rows[i], rows.shape[1])))
+    for c in range(rows.shape[1]):
+        rows[i, c] /= norm
+    return scale * norm
+
+
+@jit
 def _normalise(P: Rows, length: Floats) -> int:
     """Rows of about unit length, in place; returns a row 0 ≥ b that no W satisfies, or -1."""
     M, d = P.left.shape
-    Q, e = P.query.shape
+    Q = P.query.shape[0]
     size = np.empty(Q)
     for q in range(Q):
-        size[q] = math.sqrt(dot(P.query[q], P.query[q], e))
-        for j in range(e):
-            P.query[q, j] /= _power(size[q])
+        size[q] = _shrink(P.query, q)
         P.known[q] = False
     for i in range(M):
-        norm = math.sqrt(dot(P.left[i], P.left[i], d))
-        whole = size[i // (M // Q)]
+        norm, whole = _shrink(P.left, i), size[i // (M // Q)]
         if P.usable[i] and norm * whole == 0.0:
             P.usable[i] = False
             if P.bound[i] > 0.0 or (P.equality[i] and P.bound[i] != 0.0):
                 return i
-        if not P.usable[i]:
-            norm, whole, P.bound[i] = 1.0, 1.0, 0.0
-        length[i] = _power(norm) * _power(whole)
-        P.bound[i] /= length[i]
-        inverse = 1.0 / _power(norm)
-        for c in range(d):
-            P.left[i, c] *= inverse
+        length[i] = norm * whole if P.usable[i] else 1.0
+        P.bound[i] = P.bound[i] / length[i] if P.usable[i] else 0.0
     for c in range(d):
         for i in range(M):
             P.columns[c, i] = P.left[i, c]

@@ -1,14 +1,15 @@
 """The one entry: norm and method in, certified solution out."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.certify import certify
+from attnmargin.certify import Status, certify
 from attnmargin.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution
-from attnmargin.solvers.frobenius import solve_frobenius
+from attnmargin.solvers.frobenius import METHODS, methods_for, solve_frobenius
 from attnmargin.solvers.outcome import INFEASIBLE
 
 
@@ -33,7 +34,8 @@ def solve(
         norm: "fro", or the number 2, or a norm object that means the same.
         warm_start: a solution, or multipliers ``(*B, M)``, of a similar problem; it changes the
             time, not the answer.
-        method: "active-set" (compiled, CPU), "lockstep" (batched torch, any device), or "auto".
+        method: "active-set" (compiled, CPU), "lockstep" (batched torch, any device), or "auto":
+            the first where it can run, and the second for members that it leaves inaccurate.
 
     Returns:
         A :class:`Solution`. It does not raise when a problem is infeasible: ask ``status``, or
@@ -50,12 +52,44 @@ def solve(
     norm = as_norm(norm)
     if not isinstance(norm, Frobenius) and norm != Lp(2.0):
         raise InputError("norm", norm.name, "'fro' or 2, the norms that this version solves")
-    dual, W, outcome, iterations = solve_frobenius(problem, _start(problem, warm_start), method)
+    if method not in METHODS:
+        raise InputError("method", repr(method), f"one of {', '.join(METHODS)}")
+    start = _start(problem, warm_start)
+    if method != "auto":
+        return _deliver(problem, norm, *solve_frobenius(problem, start, method))
+    first, *others = methods_for(problem)
+    solution = _deliver(problem, norm, *solve_frobenius(problem, start, first))
+    for other in others:
+        solution = _second_opinion(solution, other)
+    return solution
+
+
+def _deliver(
+    problem: MarginProblem, norm: Norm, dual: Tensor, W: Tensor, outcome: Tensor, iterations: Tensor
+) -> Solution:
+    """The answer of a method in the dtype of the problem, with its certificate."""
     infeasible = outcome == INFEASIBLE
     if bool(infeasible.any()):
         W = W.masked_fill(infeasible[..., None, None], torch.nan)
     dtype = problem.left.dtype
     W, dual = W.to(dtype), dual.to(dtype)
+    return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
+
+
+def _second_opinion(solution: Solution, method: str) -> Solution:
+    """Solve the inaccurate members by another method, and keep what is proved better."""
+    problem, norm = solution.problem, solution.norm
+    doubtful = torch.from_numpy(np.asarray(solution.status == Status.INACCURATE))
+    if not bool(doubtful.any()):
+        return solution
+    members = problem[doubtful]
+    again = _deliver(members, norm, *solve_frobenius(members, None, method))
+    proved = torch.from_numpy(again.status != Status.INACCURATE)
+    better = proved | (again.certificate.gap < solution.certificate.gap[doubtful])
+    W, dual, iterations = (x.clone() for x in (solution.W, solution.dual, solution.iterations))
+    W[doubtful] = again.W.where(better[:, None, None], W[doubtful])
+    dual[doubtful] = again.dual.where(better[:, None], dual[doubtful])
+    iterations[doubtful] += again.iterations
     return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
 
 

@@ -29,13 +29,14 @@ def _compiled() -> bool:
     return find_spec("numba") is not None
 
 
+def methods_for(problem: MarginProblem) -> list[str]:
+    """The methods that can solve a problem where it is, the best first."""
+    on_cpu = problem.left.device.type == "cpu"
+    return ["active-set", "lockstep"] if on_cpu and _compiled() else ["lockstep"]
+
+
 def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
     """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
-    if method not in METHODS:
-        raise InputError("method", repr(method), f"one of {', '.join(METHODS)}")
-    if method == "auto":
-        on_cpu = problem.left.device.type == "cpu"
-        method = "active-set" if on_cpu and _compiled() else "lockstep"
     batch = problem.batch_shape
     flat = _flat(problem)
     if start is not None:

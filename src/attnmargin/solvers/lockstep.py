@@ -16,6 +16,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
@@ -98,8 +99,8 @@ def _power(x: Tensor) -> Tensor:
 
 def _unit_rows(problem: MarginProblem) -> tuple[MarginProblem, Tensor, Tensor]:
     """Rows of about length one with such bounds; the lengths; the size of the bounds."""
-    rows = _power(torch.linalg.vector_norm(problem.left, dim=-1))
-    queries = _power(torch.linalg.vector_norm(problem.query, dim=-1))
+    rows = _power(scaled_norm(problem.left))
+    queries = _power(scaled_norm(problem.query))
     exists = problem.mask & (problem.lengths() > 0)
     length = rows * queries.repeat_interleave(problem.M // queries.shape[-1], dim=-1)
     left = (problem.left / rows.unsqueeze(-1)).where(exists.unsqueeze(-1), 0.0)
