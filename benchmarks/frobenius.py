@@ -34,7 +34,7 @@ METHODS: dict[str, Callable[..., rivals.Answer]] = {
     "moreau batched": rivals.moreau_batched,
     "cvxpy as in the papers": rivals.cvxpy_as_in_the_papers,
 }
-# cvxpy needs about a hundred milliseconds and more for one instance: a few are enough.
+# cvxpy needs tens to hundreds of milliseconds for one instance: a few are enough.
 FEW = {"cvxpy as in the papers": 3}
 
 

@@ -47,10 +47,14 @@ def cvxpy_as_in_the_papers(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:
 
 
 def _dual_gram(X: Tensor, z: Tensor, alpha: Tensor) -> tuple[am.MarginProblem, Any]:
-    """Rows and their Gram matrix ``(B, M, M)``: token Gram times query Gram."""
+    """Rows and their Gram matrix ``(B, M, M)``: token Gram times query Gram, in numpy."""
     problem = am.token_problem(X, z, alpha)
-    right = problem.right
-    return problem, ((problem.left @ problem.left.mT) * (right @ right.mT)).numpy()
+    left, query = problem.left.numpy(), problem.query.numpy()
+    B, M, _ = left.shape
+    Q = query.shape[1]
+    gram = np.matmul(left, left.swapaxes(1, 2)).reshape(B, Q, M // Q, Q, M // Q)
+    gram *= np.matmul(query, query.swapaxes(1, 2))[:, :, None, :, None]
+    return problem, gram.reshape(B, M, M)
 
 
 def daqp_in_a_loop(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:

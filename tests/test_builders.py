@@ -190,6 +190,21 @@ WRONG = {
     ),
     "index negative": (lambda: am.token_problem(X, Z, [0, -1, 0]), "selection: got token -1"),
     "index count": (lambda: am.token_problem(X, Z, [0, 0]), "selection: got shape (2,)"),
+    "index words": (lambda: am.token_problem(X, Z, ["a", "b", "c"]), "selection: got <U1 entries"),
+    "index nothing": (lambda: am.token_problem(X, Z, None), "selection: got object entries"),
+    "index too deep": (lambda: am.token_problem(X, Z, [[0], [0, 1]]), "a list of unequal lengths"),
+    "complex": (
+        lambda: am.token_problem(torch.ones(1, 2, 2) * 1j, Z, [0]),
+        "X: got a torch.complex64 tensor",
+    ),
+    "masked array": (
+        lambda: am.token_problem(np.ma.masked_less(X, 0), Z, [0, 0, 0]),
+        "X: got a numpy masked array",
+    ),
+    "ids not whole": (
+        lambda: am.embedding_problem(np.ones((2, 3)), [[0.5, 1.0], [0]], [0, 0]),
+        "sequences[0]: got torch.float64 entries",
+    ),
     "index float": (lambda: am.token_problem(X, Z, [0.0, 1.0, 2.0]), "needs whole numbers"),
     "set shape": (
         lambda: am.token_problem(X, Z, np.ones((3, 3), bool)),
@@ -211,9 +226,10 @@ WRONG = {
     "probability": (lambda: am.finite_problem(X, Z, -np.ones((3, 4))), "probability: got -1"),
     "probability zero": (
         lambda: am.finite_problem(X, Z, np.zeros((3, 4))),
-        "no token in sequence 0",
+        "probability: got a sequence of zeros",
     ),
     "labels": (lambda: am.label_problem(X, [1, 1], [0, 0, 0]), "y: got shape (2,)"),
+    "label zero": (lambda: am.label_problem(X, [1, 0, 1], [0, 0, 0]), "y: got the label 0"),
     "label sets": (
         lambda: am.label_problem(X, [1, 1, 1], np.ones((3, 4), bool)),
         "several tokens in sequence 0",
@@ -244,3 +260,10 @@ def test_one_wrong_thing(name: str) -> None:
     with pytest.raises(am.InputError) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_selections_of_any_memory_layout() -> None:
+    reverse = np.array([3, 2, 1])[::-1]
+    expected = am.token_problem(X, Z, [1, 2, 3])
+    for selection in (reverse, reverse.astype(">i8"), tuple(reverse), torch.tensor([1, 2, 3])):
+        assert torch.equal(am.token_problem(X, Z, selection).left, expected.left)

@@ -197,3 +197,48 @@ def test_the_judge_imports_no_solver() -> None:
                 assert "solvers" not in str(node.module)
                 todo += [str(node.module)] if str(node.module) not in seen else []
     assert "attnmargin.problem" in seen
+
+
+def test_large_multipliers_on_rows_that_cancel_prove_nothing() -> None:
+    problem = am.margin_problem([[1.0, 0], [-1.0, 0], [0, 1.0]], [[1.0]], [0.0, 0.0, 1.0])
+    nothing = np.full((2, 1), np.nan)
+    assert am.certify(problem, "fro", nothing, [1e12, 1e12, 1.0]).status == "inaccurate"
+    assert am.solve(problem).status == "optimal"
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-20, 1.0, 1e20, 1e160])
+def test_any_scale_of_the_multipliers_will_do(scale: float) -> None:
+    problem = am.margin_problem([[1.0, 1.0]], [[1.0]])
+    assert am.certify(problem, "fro", [[0.5], [0.5]], [scale]).status == "optimal"
+    assert am.certify(problem, "fro", [[np.nan], [0.5]], [scale]).status == "inaccurate"
+    assert am.certify(problem, "fro", [[0.0], [0.0]], [scale]).status == "inaccurate"
+
+
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
+def test_multipliers_that_are_no_numbers_prove_nothing(wrong: float) -> None:
+    problem = am.margin_problem([[1.0]], [[1.0]])
+    for W in ([[np.nan]], [[1.0]]):
+        certificate = am.certify(problem, "fro", W, [wrong])
+        assert certificate.status == "inaccurate"
+        assert float(certificate.lower) == 0.0
+
+
+def test_norms_whose_squares_vanish_or_overflow() -> None:
+    small = am.margin_problem([[1e90, 1e90]], [[1e90]])
+    too_long = [[5e-180], [5e-180]]
+    assert am.certify(small, "fro", too_long, [0.0]).status == "inaccurate"
+    large = am.margin_problem([[1e-170, 1e-170]], [[1.0]])
+    assert am.certify(large, "fro", [[5e169], [5e169]], [1.0]).status == "optimal"
+
+
+def test_a_long_w_may_not_miss_its_other_rows() -> None:
+    """Rows outside the scaling are measured by their own bounds, however long W is."""
+    tiny_and_equal = am.margin_problem(
+        [[1e-13, 0.0], [0.0, 1.0]], [[1.0]], [1.0, 2.0], [False, True]
+    )
+    wrong = am.certify(tiny_and_equal, "fro", [[1e13], [0.0]], [1.0, 0.0])
+    assert wrong.status == "inaccurate"
+    assert float(wrong.primal) > 0.9
+    tiny_and_negative = am.margin_problem([[1e-13, 0.0], [0.0, 1.0]], [[1.0]], [1.0, -1.0])
+    assert am.certify(tiny_and_negative, "fro", [[1e13], [-1.9]], [1.0, 0.0]).status == "inaccurate"
+    assert am.certify(tiny_and_negative, "fro", [[1e13], [0.0]], [1.0, 0.0]).status == "optimal"

@@ -44,7 +44,9 @@ def test_solve_prints_one_json_object(capsys: pytest.CaptureFixture[str], data_f
     data = am.AttentionData.load(data_file)
     solution = am.solve(optimal_problem(data))
     assert record["results"][0]["value"] == pytest.approx(float(solution.value))
-    assert record["results"][0]["support"] == solution.support.nonzero().flatten().tolist()
+    support = record["results"][0]["support"]
+    assert [row["row"] for row in support] == solution.support.nonzero().flatten().tolist()
+    assert support[0].keys() == {"row", "sequence", "position", "chosen", "other"}
     assert record["problems"] == record["optimal"] == 1
     assert record["rows"] == 16
 
@@ -136,6 +138,8 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
     hole = write_npz(tmp_path / "hole.npz", {"X": data.X * np.nan, "z": data.z})
     unlabelled = write_npz(tmp_path / "unlabelled.npz", {"X": data.X, "z": data.z})
     problem = optimal_problem(data).save(tmp_path / "problem.npz")
+    nonsense = tmp_path / "nonsense.json"
+    nonsense.write_text('{"a": 1}')
     return {
         "no such file": (["solve", tmp_path / "no.npz"], "which does not exist"),
         "pickled": (["solve", pickled], "pickled objects"),
@@ -144,6 +148,12 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         "NaN": (["solve", hole], "X: got nan"),
         "no labels": (["solve", unlabelled], "y: got nothing"),
         "ties": (["solve", ties], "tokens tie in sequence 0"),
+        "nonsense selection": (
+            ["solve", good, "--select", nonsense],
+            "selection: got object entries",
+        ),
+        "out is a folder": (["solve", good, "--out", tmp_path], "which is not a regular file"),
+        "demo into a file": (["demo", "--out", good], "a folder to write to"),
         "norm": (["solve", good, "--norm", "max"], "norm: got 'max'"),
         "selection": (["solve", good, "--select", tmp_path / "no.npy"], "--select: got"),
         "selection beside rows": (["solve", problem, "--select", good], "a finished problem"),
@@ -163,7 +173,8 @@ A = [1.0, 0.0]
 CASES = [
     "no such file", "pickled", "missing key", "wrong shape", "NaN", "no labels", "ties", "norm",
     "selection", "selection beside rows", "out folder", "not a solution", "verify nothing",
-    "no command", "no option", "no file",
+    "no command", "no option", "no file", "nonsense selection", "out is a folder",
+    "demo into a file",
 ]  # fmt: skip
 
 

@@ -78,7 +78,7 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
         "X: got 1e+200 at (0, 0, 0, 0); needs finite",
     ),
     "X NaN": ({"X": np.full((2, 3, 4, 5), np.nan)}, "X: got nan at (0, 0, 0, 0)"),
-    "X words": ({"X": [["a"]]}, "needs numbers"),
+    "X words": ({"X": [["a"]]}, "needs real numbers"),
     "X half": ({"X": np.ones((2, 3, 4, 5), np.float16)}, "X: got torch.float16"),
     "X widths": ({"X": [np.ones((2, 2)), np.ones((2, 3))]}, "sequences of width [2, 3]"),
     "z width": ({"z": np.ones((2, 3, 6))}, "z: got shape (2, 3, 6)"),

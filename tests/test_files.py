@@ -1,5 +1,6 @@
 """Files: whole or not at all, never pickles."""
 
+import os
 import pickle
 from pathlib import Path
 
@@ -69,3 +70,22 @@ def test_missing_array_is_named(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "x.npz", {"a": np.arange(3)})
     with pytest.raises(am.InputError, match="with a; needs an array named 'X'"):
         read_npz(path, needs=("X",))
+
+
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(am.InputError, match="which is not a regular file"):
+        write_npz(folder, {"a": np.arange(3)})
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(am.InputError, match="which is not a regular file"):
+        write_npz(tmp_path / "pipe", {"a": np.arange(3)})
+    with pytest.raises(am.InputError, match="File name too long"):
+        write_npz(tmp_path / ("x" * 300), {"a": np.arange(3)})
+
+
+def test_other_byte_orders_are_read(tmp_path: Path) -> None:
+    data = am.random_data(2, 3, 4)
+    big = {"X": data.X.numpy().astype(">f8"), "z": data.z.numpy().astype(">f8")}
+    loaded = am.AttentionData.load(write_npz(tmp_path / "big.npz", big))
+    assert bool((loaded.X == data.X).all())

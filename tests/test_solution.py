@@ -24,7 +24,7 @@ def test_two_sequences_that_want_the_reverse() -> None:
     problem = am.token_problem(X, [[1.0, 1.0], A, [2.0, 2.0], [3.0, 3.0]], [0, 0, 0, 0])
     assert words_of(problem) == (
         "infeasible: sequence 0 wants token 0 over token 1, "
-        "sequence 3 wants token 0 over token 1, the reverse difference, with the same query"
+        "sequence 3 wants token 0 over token 1, the opposite difference, with a parallel query"
     )
 
 
@@ -40,7 +40,7 @@ def test_opposite_queries() -> None:
     problem = am.token_problem([[A, B], [A, B]], [A, [-1.0, 0.0]], [0, 0])
     assert words_of(problem) == (
         "infeasible: sequence 0 wants token 0 over token 1, sequence 1 wants token 0 over token 1, "
-        "the same difference, with the opposite query"
+        "the same difference, with an opposite query"
     )
 
 
@@ -52,7 +52,7 @@ def test_equal_tokens_and_zero_query() -> None:
         "infeasible: sequence 0 wants token 0 over token 1, but its query is zero"
     )
     assert words_of(am.label_problem([[[0.0, 0.0]]], [1], [0])) == (
-        "infeasible: sequence 0 wants its label from token 0, but its left or right factor is zero"
+        "infeasible: sequence 0 wants its label from token 0, but the token is zero"
     )
 
 
@@ -88,7 +88,9 @@ def test_inaccurate_is_an_error_with_its_gap() -> None:
     W = 1.001 * good.W
     certificate = am.certify(problem, "fro", W, good.dual)
     bad = am.Solution(problem, good.norm, W, good.dual, certificate, good.iterations)
-    with pytest.raises(am.InaccurateError, match=r"inaccurate: gap 0.001; optimal needs 1e-12"):
+    with pytest.raises(
+        am.InaccurateError, match=r"\(gap 0.001, primal .*; optimal needs 1e-12 each"
+    ):
         bad.raise_for_status()
 
 

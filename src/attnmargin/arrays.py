@@ -13,16 +13,23 @@ _LARGEST = 1e100
 Array = Any  # numpy array, torch tensor, number, or nested list of numbers
 
 
-def _tensor(name: str, value: Array) -> Tensor:
+def as_tensor(name: str, value: Array) -> Tensor:
+    """A dense real tensor of any dtype: the input itself, or a copy of a numpy array or list."""
     if isinstance(value, Tensor):
+        if value.is_complex() or value.layout != torch.strided:
+            kind = value.dtype if value.is_complex() else value.layout
+            raise InputError(name, f"a {kind} tensor", "dense real numbers")
         return value.detach()
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(name, "a numpy masked array", "a plain array, and the mask by itself")
     try:
         array = np.asarray(value)
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(name, "a list of unequal lengths", "a rectangular array") from error
-    if array.dtype.kind not in "fiub":
-        raise InputError(name, f"{array.dtype} entries", "numbers")
-    return torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise InputError(name, f"{array.dtype} entries", "real numbers of at most 64 bits")
+    # A copy: contiguous, writable, in the byte order of the machine.
+    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C", copy=True))
 
 
 def floats(name: str, value: Array, like: Tensor | None = None) -> Tensor:
@@ -30,7 +37,7 @@ def floats(name: str, value: Array, like: Tensor | None = None) -> Tensor:
 
     With ``like``, dtype and device must agree with it, so that nothing is promoted silently.
     """
-    tensor = _tensor(name, value)
+    tensor = as_tensor(name, value)
     if not tensor.dtype.is_floating_point:
         tensor = tensor.to(torch.float64 if like is None else like.dtype)
     if tensor.dtype not in (torch.float32, torch.float64):
@@ -50,7 +57,7 @@ def _same_device(name: str, tensor: Tensor, like: Tensor | None) -> Tensor:
 
 def integers(name: str, value: Array, like: Tensor) -> Tensor:
     """An int64 tensor on the device of ``like``; index arrays may come from anywhere."""
-    tensor = _tensor(name, value)
+    tensor = as_tensor(name, value)
     if tensor.dtype == torch.bool or tensor.dtype.is_floating_point:
         raise InputError(name, f"{tensor.dtype} entries", "whole numbers")
     return tensor.to(torch.int64).to(like.device)
@@ -58,7 +65,7 @@ def integers(name: str, value: Array, like: Tensor) -> Tensor:
 
 def booleans(name: str, value: Array, like: Tensor) -> Tensor:
     """A bool tensor on the device of ``like``."""
-    tensor = _tensor(name, value)
+    tensor = as_tensor(name, value)
     if tensor.dtype != torch.bool:
         raise InputError(name, f"{tensor.dtype} entries", "true or false")
     return tensor.to(like.device)

@@ -6,8 +6,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, booleans, broadcast, finite, floats, integers
-from attnmargin.data import check_queries, check_tokens, padded
+from attnmargin.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
+from attnmargin.data import check_queries, check_tokens, padded, plus_minus_one
 from attnmargin.errors import InputError
 from attnmargin.problem import MarginProblem, RowNames
 
@@ -47,26 +47,26 @@ def _refuse(wrong: Tensor, got: str, needs: str, argument: str = "selection") ->
         raise InputError(argument, f"{got} in {place}", needs)
 
 
-def _selected(selection: Array, X: Tensor, z: Tensor) -> Tensor:
+def _selected(selection: Array, X: Tensor, z: Tensor, argument: str = "selection") -> Tensor:
     """The selection as bool ``(*b, n, K, T)``."""
     several = z.ndim == X.ndim
     n, T = X.shape[-3:-1]
     inner = (n, z.shape[-2]) if several else (n,)
-    raw = selection if isinstance(selection, Tensor) else torch.as_tensor(selection)
+    raw = as_tensor(argument, selection)
     if raw.dtype == torch.bool:
-        chosen = booleans("selection", raw, X)
+        chosen = booleans(argument, raw, X)
         needs = f"a set per query, {(*inner, T)}"
         if chosen.shape[-len(inner) - 1 :] != (*inner, T):
-            raise InputError("selection", f"shape {tuple(chosen.shape)}", needs)
+            raise InputError(argument, f"shape {tuple(chosen.shape)}", needs)
     else:
-        index = integers("selection", raw, X)
+        index = integers(argument, raw, X)
         if index.shape[-len(inner) :] != inner:
             needs = f"an index per query, {inner}"
-            raise InputError("selection", f"shape {tuple(index.shape)}", needs)
+            raise InputError(argument, f"shape {tuple(index.shape)}", needs)
         outside = (index < 0) | (index >= T)
         if bool(outside.any()):
             got = f"token {int(index[outside][0])}"
-            raise InputError("selection", got, f"indices from 0 to {T - 1}")
+            raise InputError(argument, got, f"indices from 0 to {T - 1}")
         chosen = torch.nn.functional.one_hot(index, T).bool()
     return chosen if several else chosen.unsqueeze(-2)
 
@@ -220,7 +220,9 @@ def finite_problem(
     s = finite("probability", floats("probability", probability, like=X))
     if bool((s < 0).any()):
         raise InputError("probability", f"{float(s.min()):g}", "numbers that are not negative")
-    chosen = _selected(s > 0, X, z)
+    if bool((~(s > 0).any(-1)).any()) and mask is None:
+        raise InputError("probability", "a sequence of zeros", "a positive number in each sequence")
+    chosen = _selected(s > 0, X, z, argument="probability")
     layout = _layout(X, z, chosen, mask)
     pairs = _pairs(X, chosen, mask, layout)
     logs = (s if z.ndim == X.ndim else s.unsqueeze(-2)).clamp_min(torch.finfo(s.dtype).tiny).log()
@@ -254,6 +256,7 @@ def label_problem(X: Array, y: Array, selection: Array, mask: Array | None = Non
         raise InputError("y", f"shape {tuple(y.shape)}", needs)
     if mask is not None and mask.ndim == X.ndim:
         raise InputError("mask", f"shape {tuple(mask.shape)}", "(*B, n, T)")
+    plus_minus_one(y)
     chosen = _selected(selection, X, y.unsqueeze(-1))
     _refuse(chosen.sum(-1) > 1, "several tokens", "one token per sequence")
     layout = _layout(X, y.unsqueeze(-1), chosen, mask)
@@ -321,12 +324,14 @@ def embedding_problem(
 
 def _token_ids(sequences: Array, mask: Array | None, E: Tensor) -> tuple[Tensor, Tensor | None]:
     """Ids ``(*B, n, T)`` and mask from an array or a list of unequal lists."""
-    if isinstance(sequences, list | tuple) and len({len(s) for s in sequences}) > 1:
-        if mask is not None:
-            raise InputError("mask", "a mask beside a list of unequal sequences", "one of the two")
-        columns = [torch.as_tensor(s).reshape(-1, 1).to(torch.float64) for s in sequences]
-        sequences, mask = padded(columns)
-        sequences = sequences.squeeze(-1).to(torch.int64)
+    if isinstance(sequences, list | tuple):
+        rows = [integers(f"sequences[{i}]", s, E) for i, s in enumerate(sequences)]
+        if all(row.ndim == 1 for row in rows) and len({len(row) for row in rows}) > 1:
+            if mask is not None:
+                got = "a mask beside a list of unequal sequences"
+                raise InputError("mask", got, "one of the two")
+            columns, mask = padded([row.unsqueeze(-1) for row in rows])
+            sequences = columns.squeeze(-1).to(torch.int64)
     ids = integers("sequences", sequences, E)
     if ids.ndim < 2 or 0 in ids.shape[-2:]:
         raise InputError("sequences", f"shape {tuple(ids.shape)}", "token ids (*B, n, T)")

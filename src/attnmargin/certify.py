@@ -23,8 +23,10 @@ from attnmargin.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.problem import MarginProblem
 
-# ‖Σ λ a‖ / Σ λ ‖a‖ below which rows count as cancelling: no W shorter than 1e10 lengths exists.
-_CANCELS = 1e-10
+# Rows count as contradicting when λ proves that W is 1e8 times longer than one row needs.
+_CANCELS = 1e-8
+# Units in the last place of ‖a‖ ‖W‖ by which the value of a row may be off.
+_ROUNDING = 8
 
 
 class Status(StrEnum):
@@ -58,10 +60,10 @@ class Certificate:
     """
 
     gap: Tensor  # |upper − lower| / upper
-    primal: Tensor  # worst row violation, relative to |b| + ‖a‖ ‖W‖
-    dual: Tensor  # worst λ < 0, relative to the largest; for a proof also ‖Aᵀλ‖ / Σ|λ|‖a‖
+    primal: Tensor  # worst row violation, relative to |b|, beyond rounding
+    dual: Tensor  # worst λ < 0, relative to the largest; for a proof also how badly it cancels
     lower: Tensor  # no feasible W is shorter than this; infinite for a proof of infeasibility
-    upper: Tensor  # norm of W, scaled up until no inequality is violated
+    upper: Tensor  # norm of W, scaled up until no inequality with b > 0 is violated
     tolerance: float
     cancels: float  # largest ``dual`` of a proof of infeasibility
 
@@ -131,17 +133,17 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     dual = _numbers("dual", dual, problem, (problem.M,))
     problem = problem.to(torch.float64)
     length = problem.lengths()
-    lower, dual_error, total = _dual_side(problem, norm, dual)
+    lower, dual_error, valid, total = _dual_side(problem, norm, dual)
     finite = torch.isfinite(W).all(-1).all(-1)
-    cancels = max(_CANCELS, 16 * torch.finfo(dtype).eps)
+    eps = torch.finfo(dtype).eps
+    cancels = max(_CANCELS, 16 * eps)
     if bool(finite.all()):
-        upper, primal = _primal_side(problem, norm, W, length)
+        upper, primal = _primal_side(problem, norm, W, length, eps)
         gap = _gap(lower, upper)
         return Certificate(gap, primal, dual_error, lower, upper, tolerance(norm, dtype), cancels)
-    upper, primal = _primal_side(problem, norm, W.where(finite[..., None, None], 0.0), length)
-    mass = (dual.abs() * length).where(problem.mask, 0.0).sum(-1)
-    cancelling = _ratio(Frobenius().value(total), mass)
-    proof = torch.maximum(dual_error, cancelling)
+    W = W.where(finite[..., None, None], 0.0)
+    upper, primal = _primal_side(problem, norm, W, length, eps)
+    proof = torch.maximum(dual_error, _cancelling(problem, valid, total, length))
     proved = ~finite & (lower > 0) & (proof <= cancels)
     return Certificate(
         _gap(lower, upper).where(finite, torch.inf),
@@ -154,31 +156,51 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     )
 
 
+def _cancelling(problem: MarginProblem, valid: Tensor, total: Tensor, length: Tensor) -> Tensor:
+    """How far rows are from adding up to 0 ≥ positive: 1 / (the norm that λ proves W must have).
+
+    The unit is the norm that the most demanding row of the proof needs by itself, max |b| / ‖a‖.
+    """
+    used = (valid != 0) & (length > 0)
+    single = _largest((problem.bound.abs() / length).where(used, 0.0))
+    gain = (problem.bound * valid).sum(-1)
+    return _ratio(Frobenius().value(total) * single, gain).where(gain > 0, torch.inf)
+
+
 def _gap(lower: Tensor, upper: Tensor) -> Tensor:
     """``|upper − lower| / upper``, infinite where one of them is."""
-    return _ratio((upper - lower).abs(), upper).nan_to_num(nan=torch.inf)
+    return _ratio((upper - lower).abs(), upper).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
-def _dual_side(problem: MarginProblem, norm: Norm, dual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Lower bound from the valid part of λ, how invalid λ is, and ``Aᵀλ``."""
-    given = dual.nan_to_num(nan=0.0).where(problem.mask, 0.0)
+def _dual_side(
+    problem: MarginProblem, norm: Norm, dual: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Lower bound, how invalid λ is, the valid part of λ scaled to size one, and its ``Aᵀλ``."""
+    given = dual.where(problem.mask, 0.0)
+    largest = _largest(given.abs()).nan_to_num(nan=torch.inf, posinf=torch.inf)
+    given = (given / largest.where(largest > 0, 1.0).unsqueeze(-1)).nan_to_num(nan=0.0)
     valid = given.where(problem.equality, given.clamp_min(0.0))
-    error = _ratio(_largest(valid - given), _largest(given.abs()))
+    error = _largest(valid - given).where(torch.isfinite(largest), torch.inf)
     total = problem.adjoint(valid)
     gain = (problem.bound * valid).sum(-1)
-    lower = (gain / norm.dual_value(total)).where(gain > 0, 0.0)
-    return lower, error, total
+    usable = (gain > 0) & torch.isfinite(largest)
+    return (gain / norm.dual_value(total)).where(usable, 0.0), error, valid, total
 
 
 def _primal_side(
-    problem: MarginProblem, norm: Norm, W: Tensor, length: Tensor
+    problem: MarginProblem, norm: Norm, W: Tensor, length: Tensor, eps: float
 ) -> tuple[Tensor, Tensor]:
-    """Upper bound from W, scaled until it is feasible, and its worst row violation."""
+    """Upper bound from W, scaled up for its inequalities, and its worst row violation.
+
+    A violation counts relative to its bound, beyond the rounding of the row's value; rows with
+    bound zero are measured by ``‖a‖ ‖W‖``.
+    """
     rows = problem.apply(W)
     missing = problem.bound - rows
     violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
-    size = Frobenius().value(W).unsqueeze(-1)
-    relative = _ratio(violation, problem.bound.abs() + length * size)
+    size = length * Frobenius().value(W).unsqueeze(-1)
+    relative = _ratio((violation - _ROUNDING * eps * size).clamp_min(0.0), problem.bound.abs())
+    relative = relative.where(problem.bound != 0, _ratio(violation, size))
     lift = _lift(rows, problem)
     upper = (norm.value(W) * lift).masked_fill(torch.isinf(lift), torch.inf)
     return upper, _largest(relative.where(problem.mask, 0.0))

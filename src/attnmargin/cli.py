@@ -15,7 +15,7 @@ from attnmargin.version import VERSION
 _FILE = click.Path(path_type=Path)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 @click.version_option(VERSION, prog_name="attnmargin")
 def cli() -> None:
     """What attention will learn: which tokens it selects, and by what margin."""
@@ -23,7 +23,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("file", type=_FILE)
-@click.option("--norm", default="fro", show_default=True, help="fro, nuc, or a number p > 1")
+@click.option("--norm", default="fro", show_default=True, help="fro, or 2, which is the same")
 @click.option(
     "--select",
     default="opt",

@@ -20,10 +20,16 @@ def padded(sequences: Array) -> tuple[Array, Tensor | None]:
         return sequences, None
     tokens = [floats(f"X[{i}]", sequence) for i, sequence in enumerate(sequences)]
     if not tokens or any(x.ndim != 2 for x in tokens):
-        return (torch.stack(tokens) if tokens else sequences), None
+        shapes = {tuple(x.shape) for x in tokens}
+        if len(shapes) != 1:
+            raise InputError("X", f"a list of arrays of shapes {sorted(shapes)}", _TOKENS)
+        return torch.stack(tokens), None
     widths = {x.shape[1] for x in tokens}
     if len(widths) > 1:
         raise InputError("X", f"sequences of width {sorted(widths)}", "one token width d")
+    dtypes = sorted({str(x.dtype) for x in tokens})
+    if len(dtypes) > 1:
+        raise InputError("X", f"sequences of {' and '.join(dtypes)}", "one dtype")
     X = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
     lengths = torch.tensor([x.shape[0] for x in tokens], device=X.device)
     mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
@@ -66,6 +72,14 @@ def check_queries(X: Tensor, z: Array) -> Tensor:
     return finite("z", z)
 
 
+def plus_minus_one(y: Tensor) -> Tensor:
+    """The labels themselves, refused if one is neither −1 nor +1."""
+    if not bool((y.abs() == 1).all()):
+        wrong = float(y[y.abs() != 1][0])
+        raise InputError("y", f"the label {wrong:g}", "labels −1 or +1")
+    return y
+
+
 @final
 class AttentionData:
     """Data of the papers: logits of sequence i are ``X_i W z_i``; its label is ``y_i``.
@@ -78,7 +92,7 @@ class AttentionData:
         mask: true where a token is visible, ``(*B, n, T)`` or ``(*B, n, K, T)``.
 
     Numpy or torch in, torch inside; dtype and device of ``X`` are kept. ``*B`` is any number
-    of leading batch dimensions. Fields are read only.
+    of leading batch dimensions; X, z, y and mask have the same number of them.
 
     Example:
         >>> import attnmargin as am
@@ -120,11 +134,9 @@ class AttentionData:
         y = finite("y", floats("y", y, like=self.X))
         expected = self.z.shape[self.X.ndim - 3 : -1]
         if y.ndim != self.z.ndim - 1 or y.shape[self.X.ndim - 3 :] != expected:
-            raise InputError("y", f"shape {tuple(y.shape)}", f"one label per query, {(*expected,)}")
-        if not bool((y.abs() == 1).all()):
-            wrong = float(y[y.abs() != 1][0])
-            raise InputError("y", f"the label {wrong:g}", "labels −1 or +1")
-        return y
+            needs = f"one label per query, (*B, {', '.join(map(str, expected))})"
+            raise InputError("y", f"shape {tuple(y.shape)}", needs)
+        return plus_minus_one(y)
 
     def _check_head(self, v: Array) -> Tensor:
         v = finite("v", floats("v", v, like=self.X))

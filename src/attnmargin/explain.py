@@ -10,10 +10,14 @@ from attnmargin.problem import MarginProblem, RowNames
 _MOST_ROWS = 12
 
 
+def _subject(sequence: int, position: int) -> str:
+    return f"sequence {sequence}" + (f", query {position}" if position >= 0 else "")
+
+
 def row_words(problem: MarginProblem, row: int) -> str:
     """What one row of a single problem demands, such as "sequence 3 wants token 1 over token 0"."""
     sequence, position, chosen, other = _row_names(problem, row)
-    subject = f"sequence {sequence}" + (f", query {position}" if position >= 0 else "")
+    subject = _subject(sequence, position)
     bound = float(problem.bound[row])
     relation = f"= {bound:g}" if bool(problem.equality[row]) else f"≥ {bound:g}"
     if chosen < 0:
@@ -48,9 +52,12 @@ def explain_infeasible(problem: MarginProblem, dual: Tensor) -> str:
 
 
 def _explain_one(problem: MarginProblem, row: int) -> str:
-    nothing = "its query is zero" if not bool(problem.right[row].any()) else "the tokens are equal"
-    if int(problem.names.other[row]) < 0:
-        nothing = "its left or right factor is zero"
+    *_, chosen, other = _row_names(problem, row)
+    nothing = "the tokens are equal" if other >= 0 else "the token is zero"
+    if chosen < 0:
+        nothing = "the row is zero"
+    elif not bool(problem.right[row].any()):
+        nothing = "its query is zero"
     return f"{row_words(problem, row)}, but {nothing}"
 
 
@@ -58,17 +65,24 @@ def _explain_two(problem: MarginProblem, first: int, second: int) -> str:
     """Two inequalities can only contradict each other by opposite rows."""
     _, _, chosen, other = _row_names(problem, first)
     sequence, position, *pair = _row_names(problem, second)
-    tokens = _cosine(problem.left[first], problem.left[second])
-    queries = _cosine(problem.right[first], problem.right[second])
-    if tokens < 0 and chosen >= 0 and pair == [other, chosen]:
-        subject = f"sequence {sequence}" + (f", query {position}" if position >= 0 else "")
-        tail = f"{subject} the reverse"
+    same = _cosine(problem.left[first], problem.left[second]) > 0
+    if not same and chosen >= 0 and pair == [other, chosen] and other >= 0:
+        tail = f"{_subject(sequence, position)} the reverse"
     else:
-        tail = f"{row_words(problem, second)}, the reverse difference"
-        if tokens > 0:
-            tail = f"{row_words(problem, second)}, the same difference"
-    relation = "the same query" if queries > 0 else "the opposite query"
-    return f"{row_words(problem, first)}, {tail}, with {relation}"
+        relation = "the same" if same else "the opposite"
+        what = "difference" if other >= 0 else "direction"
+        tail = f"{row_words(problem, second)}, {relation} {what}"
+    return f"{row_words(problem, first)}, {tail}{_query_words(problem, first, second)}"
+
+
+def _query_words(problem: MarginProblem, first: int, second: int) -> str:
+    """How the two queries compare; nothing for a problem over a vector."""
+    one, two = problem.right[first], problem.right[second]
+    if problem.shape[1] == 1:
+        return ""
+    if torch.equal(one, two):
+        return ", with the same query"
+    return ", with a parallel query" if _cosine(one, two) > 0 else ", with an opposite query"
 
 
 def _cosine(x: Tensor, y: Tensor) -> float:

@@ -14,15 +14,26 @@ from torch import Tensor
 
 from attnmargin.errors import InputError
 
+# What damaged, encrypted or boastful files make numpy and zipfile raise.
+_UNREADABLE = (
+    ValueError, OSError, EOFError, RuntimeError, MemoryError, OverflowError, KeyError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
 Arrays = Mapping[str, "NDArray[Any] | Tensor | str"]
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     """Write to a temporary file beside ``path``, then rename: never half a file."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError("path", f"{path}, whose folder does not exist", "an existing folder")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        if not path.parent.is_dir():
+            raise InputError("path", f"{path}, whose folder does not exist", "an existing folder")
+        if path.exists() and not path.is_file():
+            raise InputError("path", f"{path}, which is not a regular file", "the name of a file")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.")
+    except OSError as error:
+        raise InputError("path", f"{path} ({error.strerror})", "a folder to write to") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)
@@ -30,8 +41,10 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise InputError("path", f"{path} ({error.strerror})", "a file to write") from error
         raise
     return path
 
@@ -64,7 +77,7 @@ def read_npz(path: str | Path, needs: tuple[str, ...] = ()) -> dict[str, NDArray
             raise ValueError(_kind(path))
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         reason = "pickled objects" if "pickle" in str(error).lower() else str(error)
         raise InputError("file", f"{path} ({reason})", "an .npz file of plain arrays") from error
     for name in needs:

@@ -109,13 +109,15 @@ def as_norm(norm: "str | float | Norm") -> Norm:
     """
     if isinstance(norm, Norm):
         return norm
+    if not isinstance(norm, str | float | int):
+        raise InputError("norm", f"a {type(norm).__name__}", "'fro', 'nuc' or a number p > 1")
     if norm == "fro":
         return Frobenius()
     if norm == "nuc":
         return Nuclear()
     try:
         return Lp(float(norm))
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError("norm", repr(norm), "'fro', 'nuc' or a number p > 1") from None

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.arrays import Array, booleans, broadcast, finite, floats
+from attnmargin.arrays import Array, booleans, broadcast, finite, floats, integers
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
 from attnmargin.norms import scaled_norm
@@ -120,7 +120,15 @@ class MarginProblem:
         problem = margin_problem(*(arrays.get(name) for name in _ROWS))
         if "sequence" not in arrays:
             return problem
-        words = (torch.from_numpy(arrays[field.name]) for field in fields(RowNames))
+        words = [
+            integers(field.name, arrays.get(field.name, [[]]), problem.left)
+            for field in fields(RowNames)
+        ]
+        shape = (*problem.batch_shape, problem.M)
+        for field, word in zip(fields(RowNames), words, strict=True):
+            if word.shape not in (shape, shape[-1:]):
+                got = f"row names of shape {tuple(word.shape)}"
+                raise InputError(field.name, got, f"{shape} or {shape[-1:]}")
         return replace(problem, names=RowNames(*words))
 
 

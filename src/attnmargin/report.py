@@ -120,7 +120,10 @@ def demo_page(data: AttentionData, selection: torch.Tensor, solution: Solution) 
 
 def write_demo(folder: Path) -> dict[str, Any]:
     """Solve the built-in instance (paper A, Figure 1: n = d = 2, T = 3) and write its files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("--out", f"{folder} ({error.strerror})", "a folder to write to") from error
     data = random_data(2, 3, 2, name="A:fig1", min_gap=0.3)
     selection = optimal_tokens(data)
     solution = solve(token_problem(data.X, data.z, selection))

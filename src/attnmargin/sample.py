@@ -81,9 +81,16 @@ def random_data(
     """
     if distribution not in ("sphere", "gaussian"):
         raise InputError("distribution", repr(distribution), "'sphere' or 'gaussian'")
-    for argument, size in (("n", n), ("T", T), ("d", d)):
-        if size < 1:
-            raise InputError(argument, str(size), "a positive whole number")
+    for argument, size, least in (
+        ("n", n, 1),
+        ("T", T, 1),
+        ("d", d, 1),
+        ("trials", trials or 0, 0),
+    ):
+        if not isinstance(size, int) or size < least:
+            raise InputError(argument, repr(size), f"a whole number of at least {least}")
+    if not min_gap >= 0.0:
+        raise InputError("min_gap", f"{min_gap:g}", "a number that is not negative")
     drawn: list[list[Tensor]] = []
     for trial in range(1 if trials is None else trials):
         generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))

@@ -50,7 +50,14 @@ def optimal_tokens(data: AttentionData) -> Tensor:
 
 
 def tied_tokens(data: AttentionData) -> Tensor:
-    """True where several visible tokens share the largest score: bool ``(*B, n)``."""
+    """True where several visible tokens share the largest score: bool ``(*B, n)``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[1.0], [1.0]], [[1.0], [2.0]]], [[1], [1]], [1, 1], [1])
+        >>> am.tied_tokens(data).tolist()
+        [True, False]
+    """
     gamma = scores(data)
     largest = gamma.amax(-1, keepdim=True)
     return ((gamma == largest) & torch.isfinite(gamma)).sum(-1) > 1

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import floats, integers
 from attnmargin.certify import Certificate, Status, certify
 from attnmargin.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.explain import explain_infeasible
@@ -18,8 +19,9 @@ from attnmargin.norms import Frobenius, Norm, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.version import VERSION
 
-# A row counts as tight when its slack is below this share of |bound| + ‖row‖ ‖W‖.
-_TIGHT = 1e-9
+# A row counts as tight when its slack is below this share of its bound, or is rounding: so many
+# units in the last place of ‖row‖ ‖W‖.
+_TIGHT, _ROUNDING = 1e-9, 64
 
 
 @final
@@ -70,8 +72,8 @@ class Solution:
         problem = self.problem.to(torch.float64)
         W = self.W.to(torch.float64)
         size = Frobenius().value(W).unsqueeze(-1)
-        share = max(_TIGHT, 16 * torch.finfo(self.W.dtype).eps)
-        allowed = share * (problem.bound.abs() + problem.lengths() * size)
+        rounding = _ROUNDING * torch.finfo(self.W.dtype).eps
+        allowed = _TIGHT * problem.bound.abs() + rounding * problem.lengths() * size
         tight = (problem.apply(W) - problem.bound).abs() <= allowed
         proof = (self.dual != 0) & torch.isnan(size)
         return problem.mask & ((tight & ~problem.equality) | proof)
@@ -90,9 +92,13 @@ class Solution:
         if status == Status.INFEASIBLE:
             words = explain_infeasible(self.problem[index], self.dual[index])
             return InfeasibleError(f"{where}infeasible: {words}")
-        gap = float(self.certificate.gap[index])
+        names = ("gap", "primal", "dual")
+        reached = ", ".join(f"{n} {float(getattr(self.certificate, n)[index]):.2g}" for n in names)
         needed = self.certificate.tolerance
-        return InaccurateError(f"{where}inaccurate: gap {gap:.2g}; optimal needs {needed:.2g}")
+        return InaccurateError(
+            f"{where}inaccurate: neither an optimum nor a contradiction is proved "
+            f"({reached}; optimal needs {needed:.2g} each)"
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write problem, norm, W, dual and status as ``.npz``: all that a check needs."""
@@ -112,9 +118,8 @@ class Solution:
         arrays = read_npz(path, needs=("left", "query", "bound", "norm", "W", "dual", "status"))
         problem = MarginProblem.from_arrays(arrays)
         norm = as_norm(str(arrays["norm"]))
-        W, dual = torch.from_numpy(arrays["W"]), torch.from_numpy(arrays["dual"])
-        iterations = torch.from_numpy(arrays["iterations"]) if "iterations" in arrays else None
-        certificate = certify(problem, norm, W, dual)
-        if iterations is None:
-            iterations = torch.zeros(problem.batch_shape, dtype=torch.int64)
-        return cls(problem, norm, W, dual, certificate, iterations)
+        W, dual = floats("W", arrays["W"]), floats("dual", arrays["dual"])
+        iterations = torch.zeros(problem.batch_shape, dtype=torch.int64)
+        if "iterations" in arrays:
+            iterations = integers("iterations", arrays["iterations"], W)
+        return cls(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)

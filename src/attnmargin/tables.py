@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from attnmargin.builders import token_problem
@@ -19,7 +21,7 @@ from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.explain import explain_infeasible, row_words
 from attnmargin.files import read_npz
-from attnmargin.problem import MarginProblem
+from attnmargin.problem import MarginProblem, RowNames
 from attnmargin.selection import optimal_tokens, tied_tokens
 from attnmargin.solution import Solution
 
@@ -62,10 +64,10 @@ def read_selection(path: Path) -> Any:
         raise InputError("--select", f"{path}, which does not exist", "opt or a file")
     try:
         if path.suffix == ".json":
-            return np.asarray(json.loads(path.read_text(encoding="utf-8")))
+            return json.loads(path.read_text(encoding="utf-8"))
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, MemoryError, RecursionError) as error:
         raise InputError("--select", f"{path} ({error})", "a plain array of tokens") from error
     return read_npz(path, needs=("selection",))["selection"]
 
@@ -89,6 +91,20 @@ def _status(statuses: Any, index: tuple[int, ...]) -> Status:
     return Status(statuses[index] if index else str(statuses))
 
 
+def _support(solution: Solution, index: tuple[int, ...]) -> list[dict[str, int]]:
+    """The support rows of one problem, each with its names."""
+    rows = solution.support[index].nonzero().flatten()
+    shape = (*solution.problem.batch_shape, solution.problem.M)
+    names = {
+        field.name: getattr(solution.problem.names, field.name).expand(shape)[index][rows].tolist()
+        for field in fields(RowNames)
+    }
+    return [
+        {"row": row} | {name: values[i] for name, values in names.items()}
+        for i, row in enumerate(rows.tolist())
+    ]
+
+
 def solution_record(solution: Solution) -> dict[str, Any]:
     """Everything about a solution but the arrays, ready for JSON."""
     results = []
@@ -100,7 +116,7 @@ def solution_record(solution: Solution) -> dict[str, Any]:
             "value": _number(solution.value[index]),
             "margin": _number(solution.margin[index]),
             **_proof_numbers(solution.certificate, index),
-            "support": [int(row) for row in solution.support[index].nonzero().flatten()],
+            "support": _support(solution, index),
             "iterations": int(solution.iterations[index]),
         }
         if status == Status.INFEASIBLE:
@@ -145,7 +161,7 @@ def print_json(record: dict[str, Any]) -> None:
     print(json.dumps(record, allow_nan=False, ensure_ascii=False))
 
 
-def _short(value: float | None, digits: str = ".6g") -> str:
+def _short(value: float | None, digits: str) -> str:
     return "–" if value is None else format(value, digits)
 
 
@@ -168,13 +184,14 @@ def _rest(console: Console, results: list[dict[str, Any]], key: str) -> None:
 def print_solution(solution: Solution, record: dict[str, Any]) -> None:
     """Tables for people: every problem, and the support of a single one."""
     console = Console()
-    table = Table("problem", "status", "‖W‖", "margin", "gap", "support rows", "iterations")
+    table = Table("problem", "status", "‖W‖", "margin", "gap", "support", "steps")
+    table.columns[1].no_wrap = True
     for result in record["results"][:_MOST_LINES]:
         table.add_row(
             _label(result["index"]),
             _colour(result["status"]),
-            _short(result["value"]),
-            _short(result["margin"]),
+            _short(result["value"], ".4g"),
+            _short(result["margin"], ".4g"),
             _short(result["gap"], ".1e"),
             str(len(result["support"])),
             str(result["iterations"]),
@@ -212,7 +229,7 @@ def print_verification(record: dict[str, Any]) -> None:
     for result in record["results"][:_MOST_LINES]:
         table.add_row(
             _label(result["index"]),
-            result["claimed"],
+            escape(result["claimed"]),
             _colour(result["proved"]),
             *(_short(result[name], ".1e") for name in ("gap", "primal", "dual")),
             "yes" if result["holds"] else "[red]no[/red]",
@@ -222,4 +239,4 @@ def print_verification(record: dict[str, Any]) -> None:
     wrong = sum(not result["holds"] for result in record["results"])
     total = len(record["results"])
     verdict = "every certificate holds" if not wrong else f"{wrong} of {total} do not hold"
-    console.print(f"{verdict} ({record['norm']} norm, {total} problems)")
+    console.print(f"{verdict} ({record['norm']} norm, {total} problem{'s' * (total != 1)})")

@@ -46,6 +46,8 @@ _ROUNDING = 1e-9
 # Violations that count, as shares of |b| and of ‖W‖: while stepping on the Gram matrix, and at
 # the refined W, where the second is the rounding of W itself.
 _COARSE, _FINE, _ULP = 1e-11, 1e-14, 2e-16
+# Relative growth of ‖W‖² that safety from rounding may cost a row.
+_CHEAP = 1e-13
 # A coefficient as small as this, relative to the largest, is rounding.
 _NOTHING = 1e-12
 # A counter that starts at a literal 0 would make numba compile what it is given to twice.
@@ -154,7 +156,16 @@ def _prove(basis: Basis, k: int, sign: float) -> None:
 
 
 @jit
-def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float, noise: float) -> tuple[int, int]:
+def _noise(P: Rows, basis: Basis, k: int) -> float:
+    """Violation of the dependent row at place k that rounding explains: of ``b − Σ r_a b_a``."""
+    size = abs(P.bound[basis.row[k]])
+    for a in range(k):
+        size += abs(basis.r[a] * P.bound[basis.row[a]])
+    return _ROUNDING * size
+
+
+@jit
+def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float) -> tuple[int, int]:
     """Bring a violated row in; returns the number of active rows and the outcome.
 
     SOLVED: the row is active. STALLED: its violation is rounding. INFEASIBLE: the basis
@@ -169,7 +180,7 @@ def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float, noise: float) 
             coefficients(basis, k)
         step, blocking = _blocking(P, basis, k, sign)
         full = missing / distance if distance > 0.0 else np.inf
-        if full == np.inf and missing <= noise:
+        if full == np.inf and missing <= _noise(P, basis, k):
             return k, STALLED
         if full == np.inf and blocking < 0:
             _prove(basis, k, sign)
@@ -189,23 +200,27 @@ def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float, noise: float) 
 def _refine(P: Rows, basis: Basis, k: int, norm: float, W: Floats, slack: Floats) -> None:
     """Make the active rows tight at W itself; slack is left at the refined W.
 
-    An inequality is aimed a few units of rounding above its bound where its multiplier is so
-    small that this costs nothing: rows much longer than others would else be missed by far.
+    An inequality that rounding still leaves violated is aimed a few units of rounding above its
+    bound, where its multiplier is so small that this costs nothing: rows much longer than others
+    would else be missed by far.
     """
     W[:] = 0.0
     combine(P, basis, basis.dual, k, W)
     safety = 4 * _ULP * norm
-    g = np.empty(k)
-    for round in range(4):
+    g, extra = np.empty(k), np.zeros(k)
+    for round in range(6):
         apply(P, W, slack)
         missed = False
         for a in range(k):
-            bound = P.bound[basis.row[a]]
-            cheap = basis.dual[a] * safety <= 1e-15 * norm * norm
-            extra = safety if cheap and not P.equality[basis.row[a]] else 0.0
-            g[a] = bound + extra - slack[basis.row[a]]
-            missed = missed or abs(g[a]) > _FINE * abs(bound) + 0.5 * extra
-        if not missed or round == 3:
+            row = basis.row[a]
+            bound = P.bound[row]
+            below = bound - slack[row]
+            cheap = basis.dual[a] * safety <= _CHEAP * norm * norm
+            if round > 1 and below > _FINE * abs(bound) and cheap and not P.equality[row]:
+                extra[a] += safety
+            g[a] = below + extra[a]
+            missed = missed or abs(g[a]) > _FINE * abs(bound) + 0.5 * extra[a]
+        if not missed or round == 5:
             break
         lower(basis.L, g, k)
         upper(basis.L, g, k)
@@ -227,8 +242,7 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
             new = _violated(P, basis, k, slack, _FINE, _ULP * norm)
         if new < 0:
             return k, SOLVED, iteration
-        noise = _ROUNDING * (abs(P.bound[new]) + norm)
-        k, outcome = _enter(P, basis, k, new, slack[new], noise)
+        k, outcome = _enter(P, basis, k, new, slack[new])
         if outcome == INFEASIBLE:
             return k + 1, INFEASIBLE, iteration
         if outcome == STALLED:

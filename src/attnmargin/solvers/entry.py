@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import Array, as_tensor
 from attnmargin.certify import Status, certify
 from attnmargin.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, as_norm
@@ -17,7 +18,7 @@ def solve(
     problem: MarginProblem,
     norm: str | float | Norm = "fro",
     *,
-    warm_start: "Solution | Tensor | None" = None,
+    warm_start: Solution | Array | None = None,
     method: str = "auto",
 ) -> Solution:
     """Solve a batch of margin problems exactly, each with a certificate.
@@ -93,11 +94,12 @@ def _second_opinion(solution: Solution, method: str) -> Solution:
     return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
 
 
-def _start(problem: MarginProblem, warm_start: "Solution | Tensor | None") -> Tensor | None:
+def _start(problem: MarginProblem, warm_start: Solution | Array | None) -> Tensor | None:
     """Rows to begin with, bool ``(*B, M)``."""
     if warm_start is None:
         return None
-    dual = warm_start.dual if isinstance(warm_start, Solution) else warm_start
+    given = warm_start.dual if isinstance(warm_start, Solution) else warm_start
+    dual = as_tensor("warm_start", given).to(problem.left.device)
     try:
         return (dual != 0).expand(*problem.batch_shape, problem.M)
     except RuntimeError as error:

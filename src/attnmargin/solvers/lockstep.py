@@ -27,6 +27,8 @@ _DEPENDENT = 1e-10
 _COARSE, _FINE, _ROUNDING = 1e-11, 1e-15, 1e-9
 # A coefficient as small as this, relative to the largest, is rounding.
 _NOTHING = 1e-12
+# Relative growth of ‖W‖² that safety from rounding may cost a row.
+_CHEAP = 1e-13
 _ROUNDS = 6
 _RUNNING = -1
 
@@ -71,7 +73,8 @@ def solve_lockstep(
     if B and M:
         for _ in range(_ROUNDS):
             _pivot_until_feasible(unit, state)
-            W = _refine(unit, gram, state)
+            running = (state.outcome == _RUNNING)[:, None, None]
+            W = _refine(unit, gram, state).where(running, W)
             if not bool((state.outcome == _RUNNING).any()):
                 break
     state.outcome[state.outcome == _RUNNING] = STALLED if M else SOLVED
@@ -169,7 +172,8 @@ def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
     dependent = distance.sqrt() <= _DEPENDENT * (1.0 + rate.abs().sum(-1, keepdim=True))
     full = (missing / distance).where(~dependent, torch.inf)
 
-    rounding = _ROUNDING * (unit.bound.gather(1, row).abs() + _norm(unit, state))
+    mixed = (rate * unit.bound).abs().sum(-1, keepdim=True)
+    rounding = _ROUNDING * (unit.bound.gather(1, row).abs() + mixed)
     ignore = (dependent & (missing <= rounding))[:, 0] & moving
     state.usable[ignore, row[ignore, 0]] = False
     proof = (dependent & torch.isinf(step))[:, 0] & moving & ~ignore
@@ -217,11 +221,14 @@ def _refine(unit: MarginProblem, gram: Tensor, state: _State) -> Tensor:
     state.dual = state.dual.where(state.active | ~running, 0.0)
     W = unit.adjoint(state.dual)
     norm = _norm(unit, state)
-    safety = 4 * torch.finfo(gram.dtype).eps * norm
-    cheap = ~unit.equality & (state.dual * safety <= 1e-15 * norm**2)
-    target = unit.bound + safety.where(cheap, 0.0)
-    for _ in range(4):
-        error = (target - unit.apply(W)).where(state.active & running, 0.0)
+    safety = 8 * torch.finfo(gram.dtype).eps * norm
+    cheap = ~unit.equality & (state.dual * safety <= _CHEAP * norm**2)
+    extra = torch.zeros_like(unit.bound)
+    for step in range(6):
+        below = unit.bound - unit.apply(W)
+        if step > 1:  # what rounding leaves violated is aimed above its bound where that is cheap
+            extra = extra + safety.where(cheap & (below > 1e-14 * unit.bound.abs()), 0.0)
+        error = (below + extra).where(state.active & running, 0.0)
         change = torch.cholesky_solve(error.unsqueeze(-1), factor)[..., 0].nan_to_num(nan=0.0)
         state.dual = state.dual + change
         W = W + unit.adjoint(change)
