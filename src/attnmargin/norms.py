@@ -1,5 +1,6 @@
 """Norms of W: Frobenius, nuclear and entrywise ℓp, each with its dual norm."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
@@ -28,9 +29,13 @@ class Norm(ABC):
 
 
 def scaled_norm(x: Tensor, p: float = 2.0) -> Tensor:
-    """ℓp norm over the last dimension, scaled so that powers neither over- nor underflow."""
+    """ℓp norm over the last dimension, scaled where powers would over- or underflow."""
     if x.shape[-1] == 0:
         return x.sum(-1)
+    plain = torch.linalg.vector_norm(x, ord=p, dim=-1)
+    power = 0.9 * math.log10(torch.finfo(x.dtype).max) / p
+    if bool(((plain > 10.0**-power) & (plain < 10.0**power)).all()):
+        return plain
     largest = x.abs().amax(-1, keepdim=True)
     scaled = x / largest.where(largest > 0, 1.0)
     return largest.squeeze(-1) * torch.linalg.vector_norm(scaled, ord=p, dim=-1)

@@ -1,11 +1,11 @@
 """Frobenius norm: prepares plain arrays and hands them to the compiled or the torch method."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,21 @@ def _in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int)
         return
     # Several parts per thread, so that one with hard problems does not hold up the rest.
     edges = np.linspace(0, B, min(8 * threads, B // _WORTH_A_THREAD) + 1).astype(int)
-    parts = [[array[i:j] for array in arrays] for i, j in pairwise(edges)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda part: kernel(*part), parts))
+    parts = iter([[array[i:j] for array in arrays] for i, j in pairwise(edges)])
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for part in parts:
+                kernel(*part)
+        except BaseException as error:
+            failures.append(error)
+
+    helpers = [Thread(target=work) for _ in range(threads)]
+    for helper in helpers:
+        helper.start()
+    work()
+    for helper in helpers:
+        helper.join()
+    if failures:
+        raise failures[0]
