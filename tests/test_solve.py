@@ -383,7 +383,7 @@ def test_selecting_more_costs_more() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"norm": "nuc"}, "norm: got nuc; needs 'fro' or 2"),
+        ({"norm": 3.0}, "norm: got 3.0; needs 'fro', 'nuc' or 2"),
         ({"norm": "spectral"}, "norm: got 'spectral'"),
         ({"method": "magic"}, "method: got 'magic'; needs one of auto, active-set, lockstep"),
         ({"warm_start": torch.ones(4)}, "warm_start: got multipliers (4,); needs (9,)"),

@@ -23,7 +23,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("file", type=_FILE)
-@click.option("--norm", default="fro", show_default=True, help="fro, or 2, which is the same")
+@click.option("--norm", default="fro", show_default=True, help="fro (or 2) or nuc")
 @click.option(
     "--select",
     default="opt",

@@ -7,10 +7,11 @@ from torch import Tensor
 from attnmargin.arrays import Array, as_tensor
 from attnmargin.certify import Status, certify
 from attnmargin.errors import InputError
-from attnmargin.norms import Frobenius, Lp, Norm, as_norm
+from attnmargin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution
 from attnmargin.solvers.frobenius import METHODS, methods_for, solve_frobenius
+from attnmargin.solvers.nuclear import solve_nuclear
 from attnmargin.solvers.outcome import INFEASIBLE
 
 
@@ -27,16 +28,20 @@ def solve(
 
     The Frobenius solution is unique and found by an active-set method, so it is exact up to
     rounding (paper A, (Att-SVM) and Lemma 1: it lives in span(token differences) × span(queries)).
+    The nuclear solution (paper A, (Att-SVM⋆)) is found by an interior-point method to a certified
+    gap of 1e-9; it need not be unique.
+
     The work is done in float64; the answer has the dtype and device of the problem, and the
     certificate is that of the delivered numbers.
 
     Args:
         problem: rows with batch ``*B``.
-        norm: "fro", or the number 2, or a norm object that means the same.
+        norm: "fro" or the number 2, "nuc", or a norm object.
         warm_start: a solution, or multipliers ``(*B, M)``, of a similar problem; it changes the
             time, not the answer.
         method: "active-set" (compiled, CPU), "lockstep" (batched torch, any device), or "auto":
-            the first where it can run, and the second for members that it leaves inaccurate.
+            the first where it can run, and the second for members that it leaves inaccurate. The
+            nuclear norm has one method, "interior".
 
     Returns:
         A :class:`Solution`. It does not raise when a problem is infeasible: ask ``status``, or
@@ -51,11 +56,10 @@ def solve(
         (torch.Size([3, 10, 10]), True)
     """
     norm = as_norm(norm)
-    if not isinstance(norm, Frobenius) and norm != Lp(2.0):
-        raise InputError("norm", norm.name, "'fro' or 2, the norms that this version solves")
-    if method not in METHODS:
-        raise InputError("method", repr(method), f"one of {', '.join(METHODS)}")
+    _check(norm, method)
     start = _start(problem, warm_start)
+    if isinstance(norm, Nuclear):
+        return _deliver(problem, norm, *solve_nuclear(problem, start))
     if method != "auto":
         return _deliver(problem, norm, *solve_frobenius(problem, start, method))
     first, *others = methods_for(problem)
@@ -63,6 +67,19 @@ def solve(
     for other in others:
         solution = _second_opinion(solution, other)
     return solution
+
+
+def _check(norm: Norm, method: str) -> None:
+    """Refuse a norm or a method that does not fit before work starts."""
+    if isinstance(norm, Nuclear):
+        methods: tuple[str, ...] = ("auto", "interior")
+    elif isinstance(norm, Frobenius) or norm == Lp(2.0):
+        methods = ("auto", *METHODS)
+    else:
+        raise InputError("norm", norm.name, "'fro', 'nuc' or 2, the norms that this version solves")
+    if method not in methods:
+        needs = f"one of {', '.join(methods)} for the norm {norm.name}"
+        raise InputError("method", repr(method), needs)
 
 
 def _deliver(

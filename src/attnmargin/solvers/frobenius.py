@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.errors import InputError, MissingPackageError
-from attnmargin.problem import MarginProblem
+from attnmargin.problem import MarginProblem, RowNames
 from attnmargin.solvers.lockstep import solve_lockstep
 
-METHODS = ("auto", "active-set", "lockstep")
+METHODS = ("active-set", "lockstep")
 # Fewer problems than this per thread are not worth a thread.
 _WORTH_A_THREAD = 16
 
@@ -38,7 +38,7 @@ def methods_for(problem: MarginProblem) -> list[str]:
 def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
     """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
     batch = problem.batch_shape
-    flat = _flat(problem)
+    flat = flatten(problem)
     if start is not None:
         start = start.reshape(batch.numel(), problem.M)
     answer = solve_lockstep(flat) if method == "lockstep" else _solve_compiled(flat, start)
@@ -48,10 +48,11 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
     return dual, W, outcome, iterations
 
 
-def _flat(problem: MarginProblem) -> MarginProblem:
-    """One batch dimension, float64."""
+def flatten(problem: MarginProblem) -> MarginProblem:
+    """One batch dimension, float64, rows without names."""
     problem = problem.to(torch.float64)
     B = problem.batch_shape.numel()
+    none = torch.full((problem.M,), -1, device=problem.left.device)
     return replace(
         problem,
         left=problem.left.reshape(B, *problem.left.shape[-2:]),
@@ -59,6 +60,7 @@ def _flat(problem: MarginProblem) -> MarginProblem:
         bound=problem.bound.reshape(B, problem.M),
         equality=problem.equality.reshape(B, problem.M),
         mask=problem.mask.reshape(B, problem.M),
+        names=RowNames(none, none, none, none),
     )
 
 
