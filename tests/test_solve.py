@@ -154,8 +154,15 @@ def test_both_methods_agree(shape: tuple[int, int, int]) -> None:
 def test_rank_is_at_most_the_number_of_sequences() -> None:
     """Lemma 1 of paper A: the row space lies in the span of the queries."""
     solution = am.solve(optimal_problem(am.random_data(3, 5, 8, trials=20, name="rank")))
-    singular = torch.linalg.svdvals(solution.W)
-    assert int((singular > 1e-7 * singular[:, :1]).sum(-1).max()) <= 3
+    assert int(solution.rank.max()) <= 3
+
+
+def test_rank_counts_singular_values() -> None:
+    problem = am.margin_problem(np.diag([1.0, 2.0, 4.0]), np.diag([1.0, 1.0, 1.0]))
+    assert int(am.solve(problem).rank) == 3
+    clash = am.margin_problem([[1.0], [-1.0]], [[1.0]])
+    assert int(am.solve(clash).rank) == -1
+    assert int(am.solve(am.margin_problem([[1.0]], [[1.0]], [-1.0])).rank) == 0
 
 
 @each_method
@@ -383,7 +390,11 @@ def test_selecting_more_costs_more() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"norm": 3.0}, "norm: got 3.0; needs 'fro', 'nuc' or 2"),
+        ({"norm": 1.0}, "norm: got p = 1; needs a finite p > 1"),
+        (
+            {"norm": 3.0, "method": "lockstep"},
+            "method: got 'lockstep'; needs one of auto, interior",
+        ),
         ({"norm": "spectral"}, "norm: got 'spectral'"),
         ({"method": "magic"}, "method: got 'magic'; needs one of auto, active-set, lockstep"),
         ({"warm_start": torch.ones(4)}, "warm_start: got multipliers (4,); needs (9,)"),

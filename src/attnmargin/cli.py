@@ -23,7 +23,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("file", type=_FILE)
-@click.option("--norm", default="fro", show_default=True, help="fro (or 2) or nuc")
+@click.option("--norm", default="fro", show_default=True, help="fro, nuc, or a number p > 1")
 @click.option(
     "--select",
     default="opt",

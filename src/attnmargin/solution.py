@@ -24,6 +24,10 @@ from attnmargin.version import VERSION
 _TIGHT, _ROUNDING = 1e-9, 64
 
 
+# Singular values above this share of the largest count for the rank.
+_RANK = 1e-7
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -55,6 +59,18 @@ class Solution:
     def margin(self) -> Tensor:
         """``1/‖W‖``: the margin of the direction ``W/‖W‖``, shape ``(*B,)``."""
         return 1.0 / self.value
+
+    @cached_property
+    def rank(self) -> Tensor:
+        """Number of singular values of W above 1e-7 of the largest, int ``(*B,)``; −1 if infeasible.
+
+        At most n for n queries (paper A, Lemma 1).
+        """
+        unknown = torch.isnan(self.value)
+        W = self.W.to(torch.float64).masked_fill(unknown[..., None, None], 0.0)
+        singular = torch.linalg.svdvals(W)
+        counted = (singular > _RANK * singular[..., :1]).sum(-1)
+        return counted.masked_fill(unknown, -1)
 
     @property
     def vector(self) -> Tensor:

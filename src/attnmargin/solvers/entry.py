@@ -11,6 +11,7 @@ from attnmargin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution
 from attnmargin.solvers.frobenius import METHODS, methods_for, solve_frobenius
+from attnmargin.solvers.lp import solve_lp
 from attnmargin.solvers.nuclear import solve_nuclear
 from attnmargin.solvers.outcome import INFEASIBLE
 
@@ -28,20 +29,21 @@ def solve(
 
     The Frobenius solution is unique and found by an active-set method, so it is exact up to
     rounding (paper A, (Att-SVM) and Lemma 1: it lives in span(token differences) × span(queries)).
-    The nuclear solution (paper A, (Att-SVM⋆)) is found by an interior-point method to a certified
-    gap of 1e-9; it need not be unique.
+    The nuclear solution (paper A, (Att-SVM⋆)), which need not be unique, and the ℓp solution
+    (paper B, ℓp-AttSVM) are found by interior-point methods to a certified gap of 1e-9.
 
     The work is done in float64; the answer has the dtype and device of the problem, and the
     certificate is that of the delivered numbers.
 
     Args:
         problem: rows with batch ``*B``.
-        norm: "fro" or the number 2, "nuc", or a norm object.
+        norm: "fro" or the number 2, "nuc", another number p > 1, or a norm object. Full accuracy is
+            reached for p from 1.1 to 10; beyond, the status says what was reached.
         warm_start: a solution, or multipliers ``(*B, M)``, of a similar problem; it changes the
             time, not the answer.
         method: "active-set" (compiled, CPU), "lockstep" (batched torch, any device), or "auto":
             the first where it can run, and the second for members that it leaves inaccurate. The
-            nuclear norm has one method, "interior".
+            nuclear and ℓp norms have one method, "interior".
 
     Returns:
         A :class:`Solution`. It does not raise when a problem is infeasible: ask ``status``, or
@@ -60,6 +62,8 @@ def solve(
     start = _start(problem, warm_start)
     if isinstance(norm, Nuclear):
         return _deliver(problem, norm, *solve_nuclear(problem, start))
+    if isinstance(norm, Lp) and norm.p != 2.0:
+        return _deliver(problem, norm, *solve_lp(problem, norm.p, start))
     if method != "auto":
         return _deliver(problem, norm, *solve_frobenius(problem, start, method))
     first, *others = methods_for(problem)
@@ -71,12 +75,10 @@ def solve(
 
 def _check(norm: Norm, method: str) -> None:
     """Refuse a norm or a method that does not fit before work starts."""
-    if isinstance(norm, Nuclear):
-        methods: tuple[str, ...] = ("auto", "interior")
-    elif isinstance(norm, Frobenius) or norm == Lp(2.0):
-        methods = ("auto", *METHODS)
-    else:
-        raise InputError("norm", norm.name, "'fro', 'nuc' or 2, the norms that this version solves")
+    exact = isinstance(norm, Frobenius) or norm == Lp(2.0)
+    if not exact and not isinstance(norm, Nuclear | Lp):
+        raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
+    methods = ("auto", *METHODS) if exact else ("auto", "interior")
     if method not in methods:
         needs = f"one of {', '.join(methods)} for the norm {norm.name}"
         raise InputError("method", repr(method), needs)

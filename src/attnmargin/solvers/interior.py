@@ -1,7 +1,128 @@
-"""Step lengths of interior-point methods, for batches."""
+"""What interior-point methods share: step lengths, and the walk along the central path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
+
+from attnmargin.norms import Frobenius
+from attnmargin.problem import MarginProblem
+from attnmargin.solvers.frobenius import Answer, flatten, methods_for, solve_frobenius
+from attnmargin.solvers.outcome import INFEASIBLE
+
+_ITERATIONS, _CAREFUL_ITERATIONS = 60, 300
+# Relative gap at which a problem is finished, and at which it is once it stops improving; the
+# certificate asks for 1e-9.
+_ENOUGH, _GOOD = 3e-11, 5e-10
+
+
+@dataclass
+class Members:
+    """Tensors with one batch dimension; members can be taken out and put back."""
+
+    def take(self, keep: Tensor) -> Self:
+        return type(self)(*(getattr(self, field.name)[keep] for field in fields(self)))
+
+    def put(self, place: Tensor, other: Self) -> None:
+        for field in fields(self):
+            getattr(self, field.name)[place] = getattr(other, field.name)
+
+
+Rows = TypeVar("Rows", bound=Members)
+Point = TypeVar("Point", bound=Members)
+PointOut = TypeVar("PointOut", bound=Members, covariant=True)
+
+
+class Visit(Protocol[PointOut]):
+    """A point of the path under inspection."""
+
+    def gap(self) -> Tensor:
+        """Relative duality gap ``(B,)``; infinite where it is not known."""
+
+    def next(self, careful: bool) -> PointOut:
+        """The next point: by a long step, or by a short and well centred one."""
+
+
+@dataclass
+class Method(Generic[Rows, Point]):
+    """How to begin, and how to look at a point in iteration k."""
+
+    start: Callable[[Rows], Point]
+    visit: Callable[[Rows, Point, int, bool], Visit[Point]]
+
+
+def follow_path(
+    method: Method[Rows, Point], rows: Rows, careful: bool = False
+) -> tuple[Point, Tensor]:
+    """The best point found for every member, and the iterations it took.
+
+    A finished problem leaves the batch; one that stops improving keeps its best point. Long steps
+    jam at the boundary now and then, in problems that are nearly infeasible: these are solved
+    again with short steps.
+    """
+    everything, point = rows, method.start(rows)
+    size = len(getattr(point, fields(point)[0].name))
+    device = getattr(point, fields(point)[0].name).device
+    place = torch.arange(size, device=device)
+    best, iterations = point.take(place), torch.zeros_like(place)
+    record = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
+    for k in range(_CAREFUL_ITERATIONS if careful else _ITERATIONS):
+        now = method.visit(rows, point, k, careful)
+        gap = now.gap()
+        better = gap < record[place]
+        record[place] = torch.minimum(gap, record[place])
+        best.put(place[better], point.take(better))
+        live = (gap > _ENOUGH) & (better | (record[place] > _GOOD))
+        if not bool(live.all()):
+            rows, point, place = rows.take(live), point.take(live), place[live]
+            if not len(place):
+                break
+            now = method.visit(rows, point, k, careful)
+        point = now.next(careful)
+        iterations[place] += 1
+    stuck = record > _GOOD
+    if not careful and bool(stuck.any()):
+        again, steps = follow_path(method, everything.take(stuck), careful=True)
+        best.put(stuck, again)
+        iterations[stuck] += steps
+    return best, iterations
+
+
+def solve_from_frobenius(
+    problem: MarginProblem,
+    start: Tensor | None,
+    solve_members: Callable[[MarginProblem, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+) -> Answer:
+    """Solve in another norm, with the Frobenius solution as the way in.
+
+    Feasibility does not depend on the norm: the Frobenius solution gives the proofs of
+    infeasibility, and its multipliers and norm the start and the scale of the others.
+    """
+    frobenius = solve_frobenius(problem, start, methods_for(problem)[0])
+    batch, flat = problem.batch_shape, flatten(problem)
+    dual, W, outcome, iterations = (
+        part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
+    )
+    value = Frobenius().value(W)
+    todo = (outcome != INFEASIBLE) & (value > 0)
+    if bool(todo.any()):
+        members = flat[todo]
+        dual[todo], inside, steps = solve_members(members, dual[todo], value[todo])
+        W[todo] = _touching(members, inside)
+        iterations[todo] += steps
+    dual, W = dual.reshape(*batch, problem.M), W.reshape(*batch, *problem.shape)
+    return dual, W, outcome.reshape(batch), iterations.reshape(batch)
+
+
+def _touching(problem: MarginProblem, W: Tensor) -> Tensor:
+    """W scaled so that it just satisfies its rows, where no equality forbids to scale."""
+    rows = problem.apply(W)
+    counts = problem.mask & ~problem.equality & (problem.bound > 0)
+    factor = (problem.bound / rows).where(counts & (rows > 0), 0.0).amax(-1)
+    fixed = (problem.mask & problem.equality & (problem.bound != 0)).any(-1)
+    return W * factor.where(~fixed & (factor > 0), 1.0)[:, None, None]
 
 
 def ratio_step(x: Tensor, dx: Tensor) -> Tensor:

@@ -11,58 +11,51 @@ queries (paper A, Lemma 1), tokens enter through their Gram matrix alone, and th
 make the Schur matrix a product of thin factors. No matrix of the size of W is formed on the way.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import final
 
 import torch
 from torch import Tensor
 
-from attnmargin.norms import Frobenius, scaled_norm
+from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem
-from attnmargin.solvers.frobenius import Answer, flatten, methods_for, solve_frobenius
-from attnmargin.solvers.interior import positive_step, ratio_step
-from attnmargin.solvers.outcome import INFEASIBLE
+from attnmargin.solvers.frobenius import Answer
+from attnmargin.solvers.interior import (
+    Members,
+    Method,
+    follow_path,
+    positive_step,
+    ratio_step,
+    solve_from_frobenius,
+)
 
-_ITERATIONS, _CAREFUL_ITERATIONS = 30, 200
 _TINY = 1e-300
 # Share of its largest diagonal entry that is added to the Schur matrix.
 _REGULAR = 1e-15
-# Relative gap at which a problem is finished, and at which it is once it stops improving; the
-# certificate asks for 1e-9.
-_ENOUGH, _GOOD = 3e-11, 5e-10
 # Share of the way to the boundary that a step may go.
 _STAY_INSIDE = 0.99
 
 
 @final
 @dataclass
-class _Rows:
+class _Rows(Members):
     """Unit rows of B problems; nothing here changes."""
 
     gram: Tensor  # (B, M, M) inner products of the left factors
     z: Tensor  # (B, M, q) right factors in the span of the queries
     b: Tensor  # (B, M)
     free: Tensor  # bool (B, M): equality rows, whose multiplier has no sign
-
-    def take(self, keep: Tensor) -> "_Rows":
-        return _Rows(*(getattr(self, field.name)[keep] for field in fields(self)))
+    guess: Tensor  # (B, M) multipliers of the Frobenius problem
 
 
 @final
 @dataclass
-class _Point:
+class _Point(Members):
     """An interior point."""
 
     dual: Tensor  # (B, M), λ
     slack: Tensor  # (B, M), s; one on free rows, where it is not used
     Y: Tensor  # (B, q, q)
-
-    def take(self, keep: Tensor) -> "_Point":
-        return _Point(*(getattr(self, field.name)[keep] for field in fields(self)))
-
-    def put(self, place: Tensor, other: "_Point") -> None:
-        for field in fields(self):
-            getattr(self, field.name)[place] = getattr(other, field.name)
 
 
 @final
@@ -192,49 +185,14 @@ class _Iteration:
         )
 
 
-def follow_path(
-    rows_all: _Rows, guess: Tensor, careful: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """λ ``(B, M)``, Y ``(B, q, q)`` and iterations of problems with unit rows and W of size one.
-
-    A finished problem leaves the batch; one that stops improving keeps its best point. Long steps
-    jam at the boundary in about one problem of a thousand, all of them nearly infeasible: these
-    are solved again with short steps.
-    """
-    rows, point = rows_all, _start(rows_all, guess)
-    place = torch.arange(len(guess), device=guess.device)
-    best, record = point.take(place), torch.full_like(guess[:, 0], torch.inf)
-    iterations = torch.zeros_like(place)
-    for _ in range(_CAREFUL_ITERATIONS if careful else _ITERATIONS):
-        now = _Iteration(rows, point)
-        gap = now.gap()
-        better = gap < record[place]
-        record[place] = torch.minimum(gap, record[place])
-        best.put(place[better], point.take(better))
-        live = (gap > _ENOUGH) & (better | (record[place] > _GOOD))
-        if not bool(live.all()):
-            rows, point, place = rows.take(live), point.take(live), place[live]
-            if not len(place):
-                break
-            now = _Iteration(rows, point)
-        point = now.next(careful)
-        iterations[place] += 1
-    if not careful and bool((record > _GOOD).any()):
-        stuck = record > _GOOD
-        dual, Y, steps = follow_path(rows_all.take(stuck), guess[stuck], careful=True)
-        best.put(stuck, _Point(dual, best.slack[stuck], Y))
-        iterations[stuck] += steps
-    return best.dual, best.Y, iterations
-
-
-def _start(rows: _Rows, guess: Tensor) -> _Point:
+def _start(rows: _Rows) -> _Point:
     """A well centred point from the multipliers of the Frobenius problem.
 
     They make M a multiple of the Frobenius solution, so that with Y a multiple of the identity
     ``2 M Y`` is feasible too, and so is λ once it is scaled into the interior.
     """
-    spread = 0.1 * guess.abs().mean(-1, keepdim=True)
-    dual = guess + spread.where(~rows.free, 0.0)
+    spread = 0.1 * rows.guess.abs().mean(-1, keepdim=True)
+    dual = rows.guess + spread.where(~rows.free, 0.0)
     weighted = dual.unsqueeze(-1) * rows.z
     largest = torch.linalg.eigvalsh(_symmetric(weighted.mT @ rows.gram @ weighted))[..., -1]
     dual = dual * (0.6 / largest.clamp_min(_TINY).sqrt()).unsqueeze(-1)
@@ -251,23 +209,8 @@ def _start(rows: _Rows, guess: Tensor) -> _Point:
 
 
 def solve_nuclear(problem: MarginProblem, start: Tensor | None) -> Answer:
-    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64.
-
-    Feasibility does not depend on the norm: the Frobenius solution comes first. It gives the
-    proofs of infeasibility, and its norm the scale of the others.
-    """
-    frobenius = solve_frobenius(problem, start, methods_for(problem)[0])
-    batch, flat = problem.batch_shape, flatten(problem)
-    dual, W, outcome, iterations = (
-        part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
-    )
-    value = Frobenius().value(W)
-    todo = (outcome != INFEASIBLE) & (value > 0)
-    if bool(todo.any()):
-        dual[todo], W[todo], steps = _solve_members(flat[todo], dual[todo], value[todo])
-        iterations[todo] += steps
-    dual, W = dual.reshape(*batch, problem.M), W.reshape(*batch, *problem.shape)
-    return dual, W, outcome.reshape(batch), iterations.reshape(batch)
+    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
+    return solve_from_frobenius(problem, start, _solve_members)
 
 
 def _solve_members(
@@ -283,11 +226,12 @@ def _solve_members(
     b = (problem.bound / length / value.unsqueeze(-1)).where(exists, -1.0)
     basis, coordinates = _span(query)
     z = coordinates.repeat_interleave(problem.M // query.shape[-2], dim=-2)
-    rows = _Rows(left @ left.mT, z, b, problem.equality & exists)
-    dual, Y, steps = follow_path(rows, (guess * length).where(exists, 0.0))
-    dual = dual.where(exists, 0.0)
+    free, guess = problem.equality & exists, (guess * length).where(exists, 0.0)
+    method = Method(_start, lambda rows, point, *_: _Iteration(rows, point))
+    point, steps = follow_path(method, _Rows(left @ left.mT, z, b, free, guess))
+    dual = point.dual.where(exists, 0.0)
     M = left.mT @ (dual.unsqueeze(-1) * z)
-    W = 2.0 * (M @ Y @ basis.mT) * value[:, None, None]
+    W = 2.0 * (M @ point.Y @ basis.mT) * value[:, None, None]
     dual = dual / (length.where(exists, 1.0) * torch.linalg.matrix_norm(M, 2).unsqueeze(-1))
     return dual, W, steps
 

@@ -1,0 +1,205 @@
+"""Entrywise ℓp norm: a batched primal-dual interior-point method, with p moved on the way.
+
+    min ½‖W‖_p²  subject to  ⟨a_i, W⟩ ≥ b_i        (paper B, ℓp-AttSVM)
+
+With ``V = Σ λ_i a_i`` the optimum satisfies ``V = ∇½‖W‖_p²``, equivalently ``W = ∇½‖V‖_q²`` with
+``1/p + 1/q = 1``. For p < 2 the second form is smooth and W is a function of λ; for p > 2 the first
+one is, and W is a variable. Either way Newton's step needs one Schur matrix in λ, made of the rows
+and one weight per entry of W. The walk begins with a p near 2 and moves it to its goal, because
+far from 2 only a good start converges.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.norms import scaled_norm
+from attnmargin.problem import MarginProblem
+from attnmargin.solvers.frobenius import Answer
+from attnmargin.solvers.interior import (
+    Members,
+    Method,
+    follow_path,
+    ratio_step,
+    solve_from_frobenius,
+)
+
+_TINY = 1e-300
+_STAY_INSIDE = 0.995
+# Weights of entries of W near zero, relative to the others, stay below this.
+_LARGEST_WEIGHT = 1e8
+_REGULAR = 1e-15
+
+
+@final
+@dataclass
+class _Rows(Members):
+    """Unit rows of B problems; nothing here changes."""
+
+    A: Tensor  # (B, M, d·e)
+    b: Tensor  # (B, M)
+    free: Tensor  # bool (B, M): equality rows, whose multiplier has no sign
+    guess: Tensor  # (B, M) multipliers of the Frobenius problem
+
+
+@final
+@dataclass
+class _Point(Members):
+    """An interior point."""
+
+    dual: Tensor  # (B, M)
+    slack: Tensor  # (B, M); one on free rows, where it is not used
+    W: Tensor  # (B, d·e); a function of the dual for p < 2
+
+
+def _gradient(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """``∇½‖x‖_p²`` and ``‖x‖_p``, ``(B, n)`` and ``(B, 1)``."""
+    norm = scaled_norm(x, p).unsqueeze(-1).clamp_min(_TINY)
+    return x.sign() * norm * (x.abs() / norm).pow(p - 1.0), norm
+
+
+def _times(A: Tensor, x: Tensor) -> Tensor:
+    return (A @ x.unsqueeze(-1)).squeeze(-1)
+
+
+class _Iteration:
+    """A point, and Newton's system there for a given p."""
+
+    def __init__(self, p: float, goal: float, rows: _Rows, point: _Point) -> None:
+        self.p, self.q, self.final = p, p / (p - 1.0), p == goal
+        self.rows, self.point = rows, point
+        self.V = _times(rows.A.mT, point.dual)
+        self.W = _gradient(self.V, self.q)[0] if p < 2.0 else point.W
+        self.values = _times(rows.A, self.W)
+        products = (point.slack * point.dual).where(~rows.free, 0.0)
+        self.count = (~rows.free).sum(-1).clamp_min(1)
+        self.mu = products.sum(-1) / self.count
+
+    def gap(self) -> Tensor:
+        """Relative gap; infinite while p is not yet at its goal."""
+        b, free = self.rows.b, self.rows.free
+        if not self.final:
+            return torch.full_like(self.mu, torch.inf)
+        missing = (b / self.values).where(self.values > 0, torch.inf)
+        lift = missing.where(~free & (b > 0), 1.0).amax(-1).clamp_min(1.0)
+        error = ((self.values - b).abs() / (b.abs() + 1e-3)).where(free, 0.0).amax(-1)
+        upper = scaled_norm(self.W, self.p) * lift
+        lower = (b * self.point.dual).sum(-1) / scaled_norm(self.V, self.q)
+        gap = (upper - lower).abs() / upper
+        return torch.maximum(gap, error).nan_to_num(nan=torch.inf, posinf=torch.inf)
+
+    def factor(self) -> None:
+        """Weights of the entries, the residual of V, and the factors of the Schur matrix."""
+        p, q, A = self.p, self.q, self.rows.A
+        if p < 2.0:
+            norm = scaled_norm(self.V, q).unsqueeze(-1).clamp_min(_TINY)
+            self.weight = (q - 1.0) * (self.V.abs() / norm).pow(q - 2.0)
+            bend, self.residual = (2.0 - q) / norm**2, torch.zeros_like(self.V)
+        else:
+            gradient, norm = _gradient(self.W, p)
+            curvature = (p - 1.0) * (self.W.abs() / norm).pow(p - 2.0)
+            self.weight = 1.0 / curvature.clamp_min(1.0 / _LARGEST_WEIGHT)
+            bend, self.residual = (p - 2.0) / (p - 1.0) / norm**2, self.V - gradient
+        self.bend = bend
+        schur = (A * self.weight.unsqueeze(-2)) @ A.mT
+        schur += (bend * self.values).unsqueeze(-1) * self.values.unsqueeze(-2)
+        diagonal = schur.diagonal(dim1=-2, dim2=-1)
+        least = _REGULAR * diagonal.amax(-1, keepdim=True)
+        diagonal += (self.point.slack / self.point.dual).where(~self.rows.free, 0.0) + least
+        self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
+
+    def _respond(self, x: Tensor) -> Tensor:
+        """Change of W for a change x of V: weights and a rank-one term."""
+        return self.weight * x + self.bend * self.W * (self.W * x).sum(-1, keepdim=True)
+
+    def direction(self, mu: Tensor, before: _Point | None) -> _Point:
+        """Newton's step to ``s λ = μ``, with the second-order term of a step before."""
+        rows, point = self.rows, self.point
+        aim = mu.unsqueeze(-1) - (0.0 if before is None else before.dual * before.slack)
+        centre = (aim / point.dual).where(~rows.free, 0.0)
+        right = rows.b - self.values - _times(rows.A, self._respond(self.residual)) + centre
+        dual = torch.linalg.lu_solve(self.lu, self.pivots, right.unsqueeze(-1)).squeeze(-1)
+        slack = (centre - point.slack - point.slack / point.dual * dual).where(~rows.free, 0.0)
+        return _Point(dual, slack, self._respond(self.residual + _times(rows.A.mT, dual)))
+
+    def length(self, move: _Point) -> Tensor:
+        """The longest step ≤ 1 that keeps λ and s positive."""
+        free, point = self.rows.free, self.point
+        dual = ratio_step(point.dual.where(~free, 1.0), move.dual.where(~free, 0.0))
+        return (_STAY_INSIDE * torch.minimum(dual, ratio_step(point.slack, move.slack))).clamp(
+            max=1
+        )
+
+    def next(self, careful: bool) -> _Point:
+        """The point after one predictor and corrector step, or a short well centred one."""
+        self.factor()
+        first = self.direction(torch.zeros_like(self.mu), None)
+        x = self.length(first).unsqueeze(-1)
+        point, free = self.point, self.rows.free
+        ahead = (point.dual + x * first.dual) * (point.slack + x * first.slack)
+        ratio = (ahead.where(~free, 0.0).sum(-1) / self.count / self.mu).clamp(1e-4, 1.0)
+        # While p moves, the path moves too: stay away from the boundary.
+        least = 0.3 if careful or not self.final else 0.0
+        move = self.direction((ratio**3).clamp_min(least) * self.mu, None if careful else first)
+        step = self.length(move) * (0.7 if careful else 1.0)
+        good = torch.isfinite(move.dual).all(-1) & torch.isfinite(move.W).all(-1)
+        x = step.where(good, 0.0).unsqueeze(-1)
+        change = (move.dual.nan_to_num(), move.slack.nan_to_num(), move.W.nan_to_num())
+        start = (point.dual, point.slack, self.W)
+        return _Point(*(a + x * b for a, b in zip(start, change, strict=True)))
+
+
+def _moving(goal: float, k: int, careful: bool) -> float:
+    """p in iteration k: near 2 at first, then by constant factors to its goal."""
+    rate, k = (1.04, k - 4) if careful else (1.15, k - 2)
+    if goal >= 2.0:
+        return min(goal, 2.5 * rate ** max(k, 0))
+    q = min(goal / (goal - 1.0), 3.0 * rate ** max(k, 0))
+    return goal if q == goal / (goal - 1.0) else q / (q - 1.0)
+
+
+def _start(goal: float, rows: _Rows) -> _Point:
+    """A feasible, well centred point from the multipliers of the Frobenius problem."""
+    p = _moving(goal, 0, careful=False)
+    spread = 0.1 * rows.guess.abs().mean(-1, keepdim=True)
+    dual = rows.guess + spread.where(~rows.free, 0.0)
+    W = _gradient(_times(rows.A.mT, dual), p / (p - 1.0))[0]
+    values = _times(rows.A, W)
+    needed = (rows.b / values).where((values > 0) & (rows.b > 0) & ~rows.free, 0.0)
+    scale = 1.5 * needed.amax(-1, keepdim=True).clamp(0.1, 50.0)
+    size = rows.b.abs()
+    least = 0.3 * size + 1e-3 * size.amax(-1, keepdim=True)
+    slack = torch.maximum(scale * values - rows.b, least).where(~rows.free, 1.0)
+    return _Point(scale * dual, slack, scale * W)
+
+
+def solve_lp(problem: MarginProblem, p: float, start: Tensor | None) -> Answer:
+    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
+    return solve_from_frobenius(problem, start, partial(_solve_members, p))
+
+
+def _solve_members(
+    p: float, problem: MarginProblem, guess: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve feasible problems whose Frobenius multipliers and positive value are known."""
+    length = problem.lengths()
+    exists = problem.mask & (length > 0)
+    left = problem.left / scaled_norm(problem.left).clamp_min(_TINY).unsqueeze(-1)
+    query = problem.query / scaled_norm(problem.query).clamp_min(_TINY).unsqueeze(-1)
+    right = query.repeat_interleave(problem.M // query.shape[-2], dim=-2)
+    A = (left.unsqueeze(-1) * right.unsqueeze(-2)).where(exists[..., None, None], 0.0).flatten(-2)
+    # A row that does not exist becomes 0 ≥ −1.
+    b = (problem.bound / length / value.unsqueeze(-1)).where(exists, -1.0)
+    rows = _Rows(A, b, problem.equality & exists, (guess * length).where(exists, 0.0))
+    method = Method(
+        partial(_start, p), lambda rows, point, k, c: _Iteration(_moving(p, k, c), p, rows, point)
+    )
+    point, steps = follow_path(method, rows)
+    last = _Iteration(p, p, rows, point)
+    dual = point.dual.where(exists, 0.0) / length.where(exists, 1.0)
+    dual = dual / scaled_norm(last.V, p / (p - 1.0)).unsqueeze(-1)
+    W = last.W.unflatten(-1, problem.shape) * value[:, None, None]
+    return dual, W, steps
