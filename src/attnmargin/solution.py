@@ -62,7 +62,7 @@ class Solution:
 
     @cached_property
     def rank(self) -> Tensor:
-        """Number of singular values of W above 1e-7 of the largest, int ``(*B,)``; −1 if infeasible.
+        """Number of singular values above 1e-7 of the largest, int ``(*B,)``; −1 if infeasible.
 
         At most n for n queries (paper A, Lemma 1).
         """
