@@ -7,7 +7,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from attnmargin.norms import Frobenius
+from attnmargin.norms import Frobenius, scaled_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer, flatten, methods_for, solve_frobenius
 from attnmargin.solvers.outcome import INFEASIBLE
@@ -16,6 +16,7 @@ _ITERATIONS, _CAREFUL_ITERATIONS = 60, 300
 # Relative gap at which a problem is finished, and at which it is once it stops improving; the
 # certificate asks for 1e-9.
 _ENOUGH, _GOOD = 3e-11, 5e-10
+_TINY = 1e-300
 
 
 @dataclass
@@ -114,6 +115,38 @@ def solve_from_frobenius(
         iterations[todo] += steps
     dual, W = dual.reshape(*batch, problem.M), W.reshape(*batch, *problem.shape)
     return dual, W, outcome.reshape(batch), iterations.reshape(batch)
+
+
+@dataclass
+class UnitRows:
+    """Rows of unit length with bounds for a W of Frobenius norm about one."""
+
+    left: Tensor  # (B, M, d); zero where a row does not exist
+    query: Tensor  # (B, Q, e)
+    right: Tensor  # (B, M, e)
+    b: Tensor  # (B, M); a row that does not exist is 0 ≥ −1
+    free: Tensor  # bool (B, M): equalities
+    guess: Tensor  # (B, M) Frobenius multipliers of these rows
+    exists: Tensor  # bool (B, M)
+    length: Tensor  # (B, M) what the rows were divided by; one where they do not exist
+
+
+def unit_rows(problem: MarginProblem, guess: Tensor, value: Tensor) -> UnitRows:
+    """The rows of problems whose Frobenius multipliers and positive value are known."""
+    length = problem.lengths()
+    exists = problem.mask & (length > 0)
+    left = problem.left / scaled_norm(problem.left).clamp_min(_TINY).unsqueeze(-1)
+    query = problem.query / scaled_norm(problem.query).clamp_min(_TINY).unsqueeze(-1)
+    return UnitRows(
+        left.where(exists.unsqueeze(-1), 0.0),
+        query,
+        query.repeat_interleave(problem.M // query.shape[-2], dim=-2),
+        (problem.bound / length / value.unsqueeze(-1)).where(exists, -1.0),
+        problem.equality & exists,
+        (guess * length).where(exists, 0.0),
+        exists,
+        length.where(exists, 1.0),
+    )
 
 
 def _touching(problem: MarginProblem, W: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ from attnmargin.solvers.interior import (
     follow_path,
     ratio_step,
     solve_from_frobenius,
+    unit_rows,
 )
 
 _TINY = 1e-300
@@ -185,21 +186,14 @@ def _solve_members(
     p: float, problem: MarginProblem, guess: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Solve feasible problems whose Frobenius multipliers and positive value are known."""
-    length = problem.lengths()
-    exists = problem.mask & (length > 0)
-    left = problem.left / scaled_norm(problem.left).clamp_min(_TINY).unsqueeze(-1)
-    query = problem.query / scaled_norm(problem.query).clamp_min(_TINY).unsqueeze(-1)
-    right = query.repeat_interleave(problem.M // query.shape[-2], dim=-2)
-    A = (left.unsqueeze(-1) * right.unsqueeze(-2)).where(exists[..., None, None], 0.0).flatten(-2)
-    # A row that does not exist becomes 0 ≥ −1.
-    b = (problem.bound / length / value.unsqueeze(-1)).where(exists, -1.0)
-    rows = _Rows(A, b, problem.equality & exists, (guess * length).where(exists, 0.0))
+    unit = unit_rows(problem, guess, value)
+    A = (unit.left.unsqueeze(-1) * unit.right.unsqueeze(-2)).flatten(-2)
+    rows = _Rows(A, unit.b, unit.free, unit.guess)
     method = Method(
         partial(_start, p), lambda rows, point, k, c: _Iteration(_moving(p, k, c), p, rows, point)
     )
     point, steps = follow_path(method, rows)
     last = _Iteration(p, p, rows, point)
-    dual = point.dual.where(exists, 0.0) / length.where(exists, 1.0)
-    dual = dual / scaled_norm(last.V, p / (p - 1.0)).unsqueeze(-1)
-    W = last.W.unflatten(-1, problem.shape) * value[:, None, None]
-    return dual, W, steps
+    size = scaled_norm(last.V, p / (p - 1.0)).unsqueeze(-1)
+    dual = point.dual.where(unit.exists, 0.0) / (unit.length * size)
+    return dual, last.W.unflatten(-1, problem.shape) * value[:, None, None], steps

@@ -17,7 +17,6 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer
 from attnmargin.solvers.interior import (
@@ -27,6 +26,7 @@ from attnmargin.solvers.interior import (
     positive_step,
     ratio_step,
     solve_from_frobenius,
+    unit_rows,
 )
 
 _TINY = 1e-300
@@ -217,23 +217,17 @@ def _solve_members(
     problem: MarginProblem, guess: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Solve feasible problems whose Frobenius multipliers and positive value are known."""
-    length = problem.lengths()
-    exists = problem.mask & (length > 0)
-    left = problem.left / scaled_norm(problem.left).clamp_min(_TINY).unsqueeze(-1)
-    query = problem.query / scaled_norm(problem.query).clamp_min(_TINY).unsqueeze(-1)
-    left = left.where(exists.unsqueeze(-1), 0.0)
-    # A row that does not exist becomes 0 ≥ −1.
-    b = (problem.bound / length / value.unsqueeze(-1)).where(exists, -1.0)
-    basis, coordinates = _span(query)
-    z = coordinates.repeat_interleave(problem.M // query.shape[-2], dim=-2)
-    free, guess = problem.equality & exists, (guess * length).where(exists, 0.0)
+    unit = unit_rows(problem, guess, value)
+    basis, coordinates = _span(unit.query)
+    z = coordinates.repeat_interleave(problem.M // coordinates.shape[-2], dim=-2)
     method = Method(_start, lambda rows, point, *_: _Iteration(rows, point))
-    point, steps = follow_path(method, _Rows(left @ left.mT, z, b, free, guess))
-    dual = point.dual.where(exists, 0.0)
-    M = left.mT @ (dual.unsqueeze(-1) * z)
+    rows = _Rows(unit.left @ unit.left.mT, z, unit.b, unit.free, unit.guess)
+    point, steps = follow_path(method, rows)
+    dual = point.dual.where(unit.exists, 0.0)
+    M = unit.left.mT @ (dual.unsqueeze(-1) * z)
     W = 2.0 * (M @ point.Y @ basis.mT) * value[:, None, None]
-    dual = dual / (length.where(exists, 1.0) * torch.linalg.matrix_norm(M, 2).unsqueeze(-1))
-    return dual, W, steps
+    size = torch.linalg.matrix_norm(M, 2).unsqueeze(-1)
+    return dual / (unit.length * size), W, steps
 
 
 def _span(query: Tensor) -> tuple[Tensor, Tensor]:
