@@ -15,7 +15,7 @@ from attnmargin.solvers.outcome import INFEASIBLE
 _ITERATIONS, _CAREFUL_ITERATIONS = 60, 300
 # Relative gap at which a problem is finished, and at which it is once it stops improving; the
 # certificate asks for 1e-9.
-_ENOUGH, _GOOD = 3e-11, 5e-10
+_ENOUGH, _GOOD = 1e-10, 6e-10
 _TINY = 1e-300
 
 
