@@ -73,6 +73,14 @@ def test_hard_inputs(name: str) -> None:
     assert am.solve(make(), "nuc").status == expected
 
 
+@pytest.mark.parametrize("norm", ["nuc", 1.25, 3.0])
+def test_support_holds_every_row_with_a_multiplier(norm: str | float) -> None:
+    solution = am.solve(optimal_problem(am.random_data(5, 5, 8, trials=20, name="support")), norm)
+    assert bool(solution.support[solution.dual > 1e-4].all())
+    slack = solution.problem.apply(solution.W) - 1.0
+    assert not bool(solution.support[slack > 1e-3].any())
+
+
 def test_infeasible_members_have_the_same_proof_in_every_norm() -> None:
     problem, proof = planted_contradiction(3, 4, 8, 1)
     solution = am.solve(problem, "nuc")

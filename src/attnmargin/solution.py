@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.arrays import floats, integers
-from attnmargin.certify import Certificate, Status, certify
+from attnmargin.certify import Certificate, Status, certify, tolerance
 from attnmargin.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.explain import explain_infeasible
 from attnmargin.files import read_npz, write_npz
@@ -19,9 +19,9 @@ from attnmargin.norms import Frobenius, Norm, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.version import VERSION
 
-# A row counts as tight when its slack is below this share of its bound, or is rounding: so many
-# units in the last place of ‖row‖ ‖W‖.
-_TIGHT, _ROUNDING = 1e-9, 64
+# A row counts as tight when its slack is below this multiple of the certificate's tolerance, as a
+# share of its bound, or is rounding: so many units in the last place of ‖row‖ ‖W‖.
+_TIGHT, _ROUNDING = 1e3, 64
 
 
 # Singular values above this share of the largest count for the rank.
@@ -89,7 +89,8 @@ class Solution:
         W = self.W.to(torch.float64)
         size = Frobenius().value(W).unsqueeze(-1)
         rounding = _ROUNDING * torch.finfo(self.W.dtype).eps
-        allowed = _TIGHT * problem.bound.abs() + rounding * problem.lengths() * size
+        share = _TIGHT * tolerance(self.norm, torch.float64)
+        allowed = share * problem.bound.abs() + rounding * problem.lengths() * size
         tight = (problem.apply(W) - problem.bound).abs() <= allowed
         proof = (self.dual != 0) & torch.isnan(size)
         return problem.mask & ((tight & ~problem.equality) | proof)
