@@ -13,6 +13,7 @@ from torch import Tensor
 import attnmargin as am
 
 SHAPES = [(2, 3, 2), (5, 5, 5), (6, 8, 10), (5, 5, 20), (20, 5, 40)]
+MORE_SHAPES = [*SHAPES, (10, 5, 15), (5, 15, 12)]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import attnmargin as am
+from tests.problems import MORE_SHAPES as SHAPES
 from tests.problems import dense_rows, optimal_problem
 from tests.test_solve import HARD
 
 POWERS = [1.1, 1.25, 1.75, 3.0, 6.0, 10.0]
-SHAPES = [(2, 3, 2), (5, 5, 5), (6, 8, 10), (5, 5, 20), (10, 5, 15), (5, 15, 12)]
 each_power = pytest.mark.parametrize("p", POWERS)
 
 
@@ -57,11 +57,20 @@ def test_one_row_in_closed_form(p: float) -> None:
 @each_power
 @pytest.mark.parametrize("shape", SHAPES)
 def test_random_instances_are_certified(p: float, shape: tuple[int, int, int]) -> None:
-    data = am.random_data(*shape, trials=28, name="lp", distribution="gaussian")
-    problem = optimal_problem(data)
-    solution = am.solve(problem, p)
-    assert (solution.status == am.solve(problem).status).all()
-    assert float(solution.certificate.gap.nan_to_num(posinf=0.0).max()) <= 1e-9
+    """With seven shapes, 1,008 instances for every p."""
+    for distribution in ("sphere", "gaussian"):
+        for self_attention in (False, True):
+            data = am.random_data(
+                *shape,
+                trials=36,
+                name="thousand",
+                distribution=distribution,
+                self_attention=self_attention,
+            )
+            problem = optimal_problem(data)
+            solution = am.solve(problem, p)
+            assert (solution.status == am.solve(problem).status).all()
+            assert float(solution.certificate.gap.nan_to_num(posinf=0.0).max()) <= 1e-9
 
 
 @each_power

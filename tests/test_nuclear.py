@@ -8,10 +8,9 @@ import pytest
 import torch
 
 import attnmargin as am
+from tests.problems import MORE_SHAPES as SHAPES
 from tests.problems import dense_rows, optimal_problem, planted_contradiction
 from tests.test_solve import HARD
-
-SHAPES = [(2, 3, 2), (5, 5, 5), (6, 8, 10), (5, 5, 20), (10, 5, 15), (5, 15, 12)]
 
 
 def reference_value(problem: am.MarginProblem) -> float:
@@ -44,8 +43,18 @@ def test_one_entry_at_least_one(d: int) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("distribution", ["sphere", "gaussian"])
-def test_random_instances_are_certified(shape: tuple[int, int, int], distribution: str) -> None:
-    data = am.random_data(*shape, trials=40, name="nuclear", distribution=distribution)
+@pytest.mark.parametrize("self_attention", [False, True])
+def test_random_instances_are_certified(
+    shape: tuple[int, int, int], distribution: str, self_attention: bool
+) -> None:
+    """36 instances in each of 28 settings: 1,008."""
+    data = am.random_data(
+        *shape,
+        trials=36,
+        name="thousand",
+        distribution=distribution,
+        self_attention=self_attention,
+    )
     problem = optimal_problem(data)
     solution = am.solve(problem, "nuc")
     assert (solution.status == am.solve(problem).status).all()

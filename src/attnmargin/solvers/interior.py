@@ -76,13 +76,12 @@ def follow_path(
         record[place] = torch.minimum(gap, record[place])
         best.put(place[better], point.take(better))
         live = (gap > _ENOUGH) & (better | (record[place] > _GOOD))
+        if not bool(live.any()):
+            break
+        iterations[place[live]] += 1
+        point = now.next(careful)
         if not bool(live.all()):
             rows, point, place = rows.take(live), point.take(live), place[live]
-            if not len(place):
-                break
-            now = method.visit(rows, point, k, careful)
-        point = now.next(careful)
-        iterations[place] += 1
     stuck = record > _GOOD
     if not careful and bool(stuck.any()):
         again, steps = follow_path(method, everything.take(stuck), careful=True)
