@@ -1,5 +1,6 @@
 """Norms against closed forms and their duals."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -70,6 +71,11 @@ def test_zero_and_nan(norm: str | float) -> None:
 @pytest.mark.parametrize("norm", NORMS)
 def test_name_means_the_norm(norm: str | float) -> None:
     assert as_norm(as_norm(norm).name) == as_norm(norm)
+
+
+@pytest.mark.parametrize("p", [3, 3.0, "3", np.float32(3), np.int64(3)])
+def test_numbers_of_any_kind(p: float) -> None:
+    assert as_norm(p) == am.Lp(3.0)
 
 
 @pytest.mark.parametrize("norm", [1.0, 0.5, float("inf"), float("nan"), "max", None, "1"])

@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import final
 
 import torch
@@ -114,7 +115,7 @@ def as_norm(norm: "str | float | Norm") -> Norm:
     """
     if isinstance(norm, Norm):
         return norm
-    if not isinstance(norm, str | float | int):
+    if not isinstance(norm, str | Real):
         raise InputError("norm", f"a {type(norm).__name__}", "'fro', 'nuc' or a number p > 1")
     if norm == "fro":
         return Frobenius()
