@@ -226,7 +226,7 @@ WRONG = {
     "probability": (lambda: am.finite_problem(X, Z, -np.ones((3, 4))), "probability: got -1"),
     "probability zero": (
         lambda: am.finite_problem(X, Z, np.zeros((3, 4))),
-        "probability: got a sequence of zeros",
+        "probability: got no token in sequence 0",
     ),
     "labels": (lambda: am.label_problem(X, [1, 1], [0, 0, 0]), "y: got shape (2,)"),
     "label zero": (lambda: am.label_problem(X, [1, 0, 1], [0, 0, 0]), "y: got the label 0"),

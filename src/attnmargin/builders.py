@@ -40,7 +40,7 @@ def _where(position: Tensor, several: bool) -> str:
     return words + (f" of problem {tuple(batch)}" if batch else "")
 
 
-def _refuse(wrong: Tensor, got: str, needs: str, argument: str = "selection") -> None:
+def _refuse(wrong: Tensor, got: str, needs: str, argument: str) -> None:
     """Raise if any sequence, query ``(*B, n, K)`` is wrong."""
     if bool(wrong.any()):
         place = _where(wrong.nonzero()[0], several=wrong.shape[-1] > 1)
@@ -104,23 +104,25 @@ def _visible(X: Tensor, mask: Tensor | None, layout: _Layout) -> Tensor | None:
     return None if mask is None else layout.spread(mask, per_query=mask.ndim == X.ndim)
 
 
-def _representative(chosen: Tensor, visible: Tensor | None) -> Tensor:
+def _representative(chosen: Tensor, visible: Tensor | None, argument: str) -> Tensor:
     """The first selected token ``(*B, n, K)``, after checking the selection against the mask."""
     empty = ~chosen.any(-1)
     if visible is not None:
         alive = visible.any(-1)
         hidden = (chosen & ~visible).any(-1) & alive
-        _refuse(hidden, "a token that the mask hides", "visible tokens")
+        _refuse(hidden, "a token that the mask hides", "visible tokens", argument)
         empty = empty & alive
-    _refuse(empty, "no token", "at least one token per sequence")
+    _refuse(empty, "no token", "at least one token per sequence", argument)
     return chosen.to(torch.uint8).argmax(-1)
 
 
-def _pairs(X: Tensor, chosen: Tensor, mask: Tensor | None, layout: _Layout) -> _Pairs:
+def _pairs(
+    X: Tensor, chosen: Tensor, mask: Tensor | None, layout: _Layout, argument: str = "selection"
+) -> _Pairs:
     """All pairs that a selection separates or ties."""
     chosen = chosen.expand(layout.tokens)
     visible = _visible(X, mask, layout)
-    representative = _representative(chosen, visible)
+    representative = _representative(chosen, visible, argument)
     tokens = layout.spread(X, per_query=False)
     rank = torch.arange(layout.T - 1, device=X.device)
     other = rank + (rank >= representative.unsqueeze(-1))
@@ -220,11 +222,9 @@ def finite_problem(
     s = finite("probability", floats("probability", probability, like=X))
     if bool((s < 0).any()):
         raise InputError("probability", f"{float(s.min()):g}", "numbers that are not negative")
-    if bool((~(s > 0).any(-1)).any()) and mask is None:
-        raise InputError("probability", "a sequence of zeros", "a positive number in each sequence")
     chosen = _selected(s > 0, X, z, argument="probability")
     layout = _layout(X, z, chosen, mask)
-    pairs = _pairs(X, chosen, mask, layout)
+    pairs = _pairs(X, chosen, mask, layout, argument="probability")
     logs = (s if z.ndim == X.ndim else s.unsqueeze(-2)).clamp_min(torch.finfo(s.dtype).tiny).log()
     logs = logs.expand(layout.tokens)
     bound = logs.gather(-1, pairs.representative.unsqueeze(-1)) - logs.gather(-1, pairs.other)
@@ -258,9 +258,11 @@ def label_problem(X: Array, y: Array, selection: Array, mask: Array | None = Non
         raise InputError("mask", f"shape {tuple(mask.shape)}", "(*B, n, T)")
     plus_minus_one(y)
     chosen = _selected(selection, X, y.unsqueeze(-1))
-    _refuse(chosen.sum(-1) > 1, "several tokens", "one token per sequence")
+    _refuse(chosen.sum(-1) > 1, "several tokens", "one token per sequence", "selection")
     layout = _layout(X, y.unsqueeze(-1), chosen, mask)
-    index = _representative(chosen.expand(layout.tokens), _visible(X, mask, layout)).squeeze(-1)
+    index = _representative(
+        chosen.expand(layout.tokens), _visible(X, mask, layout), "selection"
+    ).squeeze(-1)
     tokens = X.expand(*layout.batch, *X.shape[-3:])
     left = tokens.take_along_dim(index[..., None, None], -2).squeeze(-2) * y.unsqueeze(-1)
     exists = torch.ones_like(index, dtype=torch.bool)

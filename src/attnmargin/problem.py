@@ -5,6 +5,7 @@ row m belonging to query ``m // (M / Q)``. No ``M × d²`` matrix is ever built.
 """
 
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, final
 
@@ -99,6 +100,10 @@ class MarginProblem:
         names = (getattr(self.names, f.name).expand(shape)[index] for f in fields(RowNames))
         left, query, bound, equality, mask = (getattr(self, name)[index] for name in _ROWS)
         return MarginProblem(left, query, bound, equality, mask, RowNames(*names))
+
+    def members(self) -> list[tuple[int, ...]]:
+        """The index of every problem of the batch; one empty index without batch."""
+        return list(product(*(range(size) for size in self.batch_shape)))
 
     def arrays(self) -> dict[str, Tensor]:
         """Everything by name, as it stands in a file."""

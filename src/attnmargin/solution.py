@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -98,7 +97,7 @@ class Solution:
     def raise_for_status(self) -> Self:
         """Returns the solution itself if all is optimal; else raises, in words."""
         batch = self.problem.batch_shape
-        for index in product(*(range(size) for size in batch)):
+        for index in self.problem.members():
             status = self.status[index] if batch else self.status
             if status != Status.OPTIMAL:
                 where = f"problem {index[0] if len(index) == 1 else index}: " if batch else ""

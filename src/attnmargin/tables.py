@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +77,6 @@ def _number(x: torch.Tensor) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _members(batch: torch.Size) -> list[tuple[int, ...]]:
-    return list(product(*(range(size) for size in batch)))
-
-
 def _proof_numbers(certificate: Certificate, index: tuple[int, ...]) -> dict[str, Any]:
     names = ("gap", "primal", "dual")
     return {name: _number(getattr(certificate, name)[index]) for name in names}
@@ -108,7 +103,7 @@ def _support(solution: Solution, index: tuple[int, ...]) -> list[dict[str, int]]
 def solution_record(solution: Solution) -> dict[str, Any]:
     """Everything about a solution but the arrays, ready for JSON."""
     results = []
-    for index in _members(solution.problem.batch_shape):
+    for index in solution.problem.members():
         status = _status(solution.status, index)
         result = {
             "index": list(index),
@@ -140,7 +135,7 @@ def verification_record(file: Path) -> dict[str, Any]:
         needs = f"one status per problem, {tuple(solution.problem.batch_shape)}"
         raise InputError("status", f"shape {claimed.shape}", needs)
     results = []
-    for index in _members(solution.problem.batch_shape):
+    for index in solution.problem.members():
         proved = _status(solution.status, index)
         claim = str(claimed[index])
         results.append(
