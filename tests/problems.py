@@ -113,3 +113,17 @@ def feasible_by_linear_program(problem: am.MarginProblem) -> bool:
 def optimal_problem(data: am.AttentionData) -> am.MarginProblem:
     """The attention SVM of the optimal tokens."""
     return am.token_problem(data.X, data.z, am.optimal_tokens(data), data.mask)
+
+
+def random_problem(
+    shape: tuple[int, int, int], trials: int, distribution: str, self_attention: bool
+) -> am.MarginProblem:
+    """Optimal tokens of the instances that the tests of every norm share."""
+    data = am.random_data(
+        *shape,
+        trials=trials,
+        name="thousand",
+        distribution=distribution,
+        self_attention=self_attention,
+    )
+    return optimal_problem(data)

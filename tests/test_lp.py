@@ -9,7 +9,7 @@ import torch
 
 import attnmargin as am
 from tests.problems import MORE_SHAPES as SHAPES
-from tests.problems import dense_rows, optimal_problem
+from tests.problems import dense_rows, optimal_problem, random_problem
 from tests.test_solve import HARD
 
 POWERS = [1.1, 1.25, 1.75, 3.0, 6.0, 10.0]
@@ -60,14 +60,7 @@ def test_random_instances_are_certified(p: float, shape: tuple[int, int, int]) -
     """With seven shapes, 1,008 instances for every p."""
     for distribution in ("sphere", "gaussian"):
         for self_attention in (False, True):
-            data = am.random_data(
-                *shape,
-                trials=36,
-                name="thousand",
-                distribution=distribution,
-                self_attention=self_attention,
-            )
-            problem = optimal_problem(data)
+            problem = random_problem(shape, 36, distribution, self_attention)
             solution = am.solve(problem, p)
             assert (solution.status == am.solve(problem).status).all()
             assert float(solution.certificate.gap.nan_to_num(posinf=0.0).max()) <= 1e-9

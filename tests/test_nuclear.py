@@ -9,7 +9,7 @@ import torch
 
 import attnmargin as am
 from tests.problems import MORE_SHAPES as SHAPES
-from tests.problems import dense_rows, optimal_problem, planted_contradiction
+from tests.problems import dense_rows, optimal_problem, planted_contradiction, random_problem
 from tests.test_solve import HARD
 
 
@@ -48,14 +48,7 @@ def test_random_instances_are_certified(
     shape: tuple[int, int, int], distribution: str, self_attention: bool
 ) -> None:
     """36 instances in each of 28 settings: 1,008."""
-    data = am.random_data(
-        *shape,
-        trials=36,
-        name="thousand",
-        distribution=distribution,
-        self_attention=self_attention,
-    )
-    problem = optimal_problem(data)
+    problem = random_problem(shape, 36, distribution, self_attention)
     solution = am.solve(problem, "nuc")
     assert (solution.status == am.solve(problem).status).all()
     optimal = torch.from_numpy(solution.status == "optimal")

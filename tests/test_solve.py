@@ -17,6 +17,7 @@ from tests.problems import (
     optimal_problem,
     planted_contradiction,
     planted_optimum,
+    random_problem,
 )
 
 METHODS = ["active-set", "lockstep"]
@@ -123,14 +124,7 @@ def test_random_instances(
     shape: tuple[int, int, int], distribution: str, self_attention: bool
 ) -> None:
     """Fifty instances in each of twenty settings: solved or proved infeasible, to 1e-12."""
-    data = am.random_data(
-        *shape,
-        trials=50,
-        name="thousand",
-        distribution=distribution,
-        self_attention=self_attention,
-    )
-    problem = optimal_problem(data)
+    problem = random_problem(shape, 50, distribution, self_attention)
     solution = am.solve(problem)
     assert set(solution.status) <= {"optimal", "infeasible"}
     assert (am.solve(problem, method="lockstep").status == solution.status).all()
