@@ -69,6 +69,18 @@ def add(x: Floats, factor: float, y: Floats, size: int) -> None:
 
 
 @jit
+def copy(out: Floats, x: Floats) -> None:
+    for i in range(x.size):
+        out[i] = x[i]
+
+
+@jit
+def copy_rows(out: Floats, x: Floats) -> None:
+    for i in range(x.shape[0]):
+        copy(out[i], x[i])
+
+
+@jit
 def mix(out: Floats, weight: Floats, rows: Floats) -> None:
     """out += Σ_c weight_c rows_c, four rows at a time to spare memory traffic."""
     fours = weight.size - weight.size % 4

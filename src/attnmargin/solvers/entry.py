@@ -10,7 +10,11 @@ from attnmargin.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution
-from attnmargin.solvers.frobenius import METHODS, methods_for, solve_frobenius
+from attnmargin.solvers.compiled import can_compile, check_compiled
+from attnmargin.solvers.frobenius import METHODS as FROBENIUS_METHODS
+from attnmargin.solvers.frobenius import solve_frobenius
+from attnmargin.solvers.interior import METHODS as INTERIOR_METHODS
+from attnmargin.solvers.interior import Warm
 from attnmargin.solvers.lp import solve_lp
 from attnmargin.solvers.nuclear import solve_nuclear
 from attnmargin.solvers.outcome import INFEASIBLE
@@ -59,26 +63,43 @@ def solve(
     """
     norm = as_norm(norm)
     _check(norm, method)
-    start = _start(problem, warm_start)
-    if isinstance(norm, Nuclear):
-        return _deliver(problem, norm, *solve_nuclear(problem, start))
-    if isinstance(norm, Lp) and norm.p != 2.0:
-        return _deliver(problem, norm, *solve_lp(problem, norm.p, start))
+    warm = _warm(problem, norm, warm_start)
     if method != "auto":
-        return _deliver(problem, norm, *solve_frobenius(problem, start, method))
-    first, *others = methods_for(problem)
-    solution = _deliver(problem, norm, *solve_frobenius(problem, start, first))
-    for other in others:
-        solution = _second_opinion(solution, other)
-    return solution
+        return _solve_by(problem, norm, warm, method)
+    compiled, together = _methods(norm)
+    usable = problem.left.device.type == "cpu" and can_compile()
+    solution = _solve_by(problem, norm, warm, compiled if usable else together)
+    return _second_opinion(solution, together) if usable or warm is not None else solution
+
+
+def _methods(norm: Norm) -> tuple[str, str]:
+    """The compiled and the torch method for a norm."""
+    return FROBENIUS_METHODS if _is_frobenius(norm) else INTERIOR_METHODS
+
+
+def _is_frobenius(norm: Norm) -> bool:
+    return isinstance(norm, Frobenius) or norm == Lp(2.0)
+
+
+def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str) -> Solution:
+    """Solve by one method."""
+    if method == _methods(norm)[0]:
+        check_compiled(method, problem.left.device)
+    if _is_frobenius(norm):
+        rows = None if warm is None else warm.dual != 0
+        answer = solve_frobenius(problem, rows, method)
+    elif isinstance(norm, Lp):
+        answer = solve_lp(problem, norm.p, warm, method)
+    else:
+        answer = solve_nuclear(problem, warm, method)
+    return _deliver(problem, norm, *answer)
 
 
 def _check(norm: Norm, method: str) -> None:
     """Refuse a norm or a method that does not fit before work starts."""
-    exact = isinstance(norm, Frobenius) or norm == Lp(2.0)
-    if not exact and not isinstance(norm, Nuclear | Lp):
+    if not isinstance(norm, Frobenius | Nuclear | Lp):
         raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
-    methods = ("auto", *METHODS) if exact else ("auto", "interior")
+    methods = ("auto", *_methods(norm))
     if method not in methods:
         needs = f"one of {', '.join(methods)} for the norm {norm.name}"
         raise InputError("method", repr(method), needs)
@@ -103,7 +124,7 @@ def _second_opinion(solution: Solution, method: str) -> Solution:
     if not bool(doubtful.any()):
         return solution
     members = problem[doubtful]
-    again = _deliver(members, norm, *solve_frobenius(members, None, method))
+    again = _solve_by(members, norm, None, method)
     proved = torch.from_numpy(again.status != Status.INACCURATE)
     better = proved | (again.certificate.gap < solution.certificate.gap[doubtful])
     W, dual, iterations = (x.clone() for x in (solution.W, solution.dual, solution.iterations))
@@ -113,14 +134,18 @@ def _second_opinion(solution: Solution, method: str) -> Solution:
     return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
 
 
-def _start(problem: MarginProblem, warm_start: Solution | Array | None) -> Tensor | None:
-    """Rows to begin with, bool ``(*B, M)``."""
+def _warm(problem: MarginProblem, norm: Norm, warm_start: Solution | Array | None) -> Warm | None:
+    """Multipliers ``(*B, M)`` to begin with; bare ones are taken for those of the same norm."""
     if warm_start is None:
         return None
-    given = warm_start.dual if isinstance(warm_start, Solution) else warm_start
+    if isinstance(warm_start, Solution):
+        given, norm = warm_start.dual, warm_start.norm
+    else:
+        given = warm_start
     dual = as_tensor("warm_start", given).to(problem.left.device)
     try:
-        return (dual != 0).expand(*problem.batch_shape, problem.M)
+        dual = dual.expand(*problem.batch_shape, problem.M)
     except RuntimeError as error:
         needs = f"{(*problem.batch_shape, problem.M)}, one multiplier per row"
         raise InputError("warm_start", f"multipliers {tuple(dual.shape)}", needs) from error
+    return Warm(dual, norm.p if isinstance(norm, Lp) else None)

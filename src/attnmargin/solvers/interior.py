@@ -2,21 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar, final
 
 import torch
 from torch import Tensor
 
 from attnmargin.norms import Frobenius, scaled_norm
 from attnmargin.problem import MarginProblem
-from attnmargin.solvers.frobenius import Answer, flatten, methods_for, solve_frobenius
+from attnmargin.solvers.frobenius import Answer, flatten, solve_frobenius
 from attnmargin.solvers.outcome import INFEASIBLE
 
-_ITERATIONS, _CAREFUL_ITERATIONS = 60, 300
+ITERATIONS, CAREFUL_ITERATIONS = 60, 300
 # Relative gap at which a problem is finished, and at which it is once it stops improving; the
 # certificate asks for 1e-9.
-_ENOUGH, _GOOD = 1e-10, 6e-10
-_TINY = 1e-300
+ENOUGH, GOOD = 1e-10, 6e-10
+TINY = 1e-300
+# The compiled and the torch method, each with the method of its kind for the Frobenius norm.
+_FROBENIUS = {"interior": "active-set", "lockstep": "lockstep"}
+METHODS = ("interior", "lockstep")
+# Share of its largest diagonal entry that is added to a Schur matrix.
+REGULAR = 1e-15
+# Share of a long step that a careful one takes.
+CAREFUL_PART = 0.7
 
 
 @dataclass
@@ -46,61 +53,68 @@ class Visit(Protocol[PointOut]):
         """The next point: by a long step, or by a short and well centred one."""
 
 
-@dataclass
-class Method(Generic[Rows, Point]):
-    """How to begin, and how to look at a point in iteration k."""
-
-    start: Callable[[Rows], Point]
-    visit: Callable[[Rows, Point, int, bool], Visit[Point]]
+Look = Callable[[Rows, Point, int, bool], Visit[Point]]
 
 
 def follow_path(
-    method: Method[Rows, Point], rows: Rows, careful: bool = False
+    visit: Look[Rows, Point], rows: Rows, start: Point, careful: bool = False
 ) -> tuple[Point, Tensor]:
     """The best point found for every member, and the iterations it took.
 
-    A finished problem leaves the batch; one that stops improving keeps its best point. Long steps
-    jam at the boundary now and then, in problems that are nearly infeasible: these are solved
-    again with short steps.
+    ``visit`` looks at a point in iteration k. A finished problem leaves the batch; one that stops
+    improving keeps its best point. Long steps jam at the boundary now and then, in problems that
+    are nearly infeasible: these are solved again with short steps.
     """
-    everything, point = rows, method.start(rows)
+    everything, point = rows, start
     size = len(getattr(point, fields(point)[0].name))
     device = getattr(point, fields(point)[0].name).device
     place = torch.arange(size, device=device)
     best, iterations = point.take(place), torch.zeros_like(place)
     record = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
-    for k in range(_CAREFUL_ITERATIONS if careful else _ITERATIONS):
-        now = method.visit(rows, point, k, careful)
+    for k in range(CAREFUL_ITERATIONS if careful else ITERATIONS):
+        now = visit(rows, point, k, careful)
         gap = now.gap()
         better = gap < record[place]
         record[place] = torch.minimum(gap, record[place])
         best.put(place[better], point.take(better))
-        live = (gap > _ENOUGH) & (better | (record[place] > _GOOD))
+        live = (gap > ENOUGH) & (better | (record[place] > GOOD))
         if not bool(live.any()):
             break
         iterations[place[live]] += 1
         point = now.next(careful)
         if not bool(live.all()):
             rows, point, place = rows.take(live), point.take(live), place[live]
-    stuck = record > _GOOD
+    stuck = record > GOOD
     if not careful and bool(stuck.any()):
-        again, steps = follow_path(method, everything.take(stuck), careful=True)
-        best.put(stuck, again)
-        iterations[stuck] += steps
+        again = follow_path(visit, everything.take(stuck), start.take(stuck), careful=True)
+        best.put(stuck, again[0])
+        iterations[stuck] += again[1]
     return best, iterations
+
+
+@final
+@dataclass(frozen=True)
+class Warm:
+    """Multipliers of a similar problem, and the p of the norm in which they were found."""
+
+    dual: Tensor  # (*B, M)
+    p: float | None
 
 
 def solve_from_frobenius(
     problem: MarginProblem,
-    start: Tensor | None,
+    warm: Warm | None,
+    method: str,
     solve_members: Callable[[MarginProblem, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
 ) -> Answer:
     """Solve in another norm, with the Frobenius solution as the way in.
 
     Feasibility does not depend on the norm: the Frobenius solution gives the proofs of
-    infeasibility, and its multipliers and norm the start and the scale of the others.
+    infeasibility, and the scale of the others. Its multipliers are where they start, unless a
+    warm start has others.
     """
-    frobenius = solve_frobenius(problem, start, methods_for(problem)[0])
+    start = None if warm is None else warm.dual != 0
+    frobenius = solve_frobenius(problem, start, _FROBENIUS[method])
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
@@ -109,11 +123,20 @@ def solve_from_frobenius(
     todo = (outcome != INFEASIBLE) & (value > 0)
     if bool(todo.any()):
         members = flat[todo]
-        dual[todo], inside, steps = solve_members(members, dual[todo], value[todo])
+        guess = dual[todo] if warm is None else _guess(members, warm, dual, todo)
+        dual[todo], inside, steps = solve_members(members, guess, value[todo])
         W[todo] = _touching(members, inside)
         iterations[todo] += steps
     dual, W = dual.reshape(*batch, problem.M), W.reshape(*batch, *problem.shape)
     return dual, W, outcome.reshape(batch), iterations.reshape(batch)
+
+
+def _guess(members: MarginProblem, warm: Warm, dual: Tensor, todo: Tensor) -> Tensor:
+    """Multipliers to start from: the given ones where they can be multipliers at all."""
+    given = warm.dual.to(torch.float64).reshape(dual.shape)[todo]
+    given = given.where(members.equality, given.clamp_min(0.0)).where(members.mask, 0.0)
+    useful = torch.isfinite(given).all(-1) & ((members.bound * given).sum(-1) > 0)
+    return given.where(useful.unsqueeze(-1), dual[todo])
 
 
 @dataclass
@@ -122,24 +145,40 @@ class UnitRows:
 
     left: Tensor  # (B, M, d); zero where a row does not exist
     query: Tensor  # (B, Q, e)
-    right: Tensor  # (B, M, e)
     b: Tensor  # (B, M); a row that does not exist is 0 ≥ −1
     free: Tensor  # bool (B, M): equalities
     guess: Tensor  # (B, M) Frobenius multipliers of these rows
     exists: Tensor  # bool (B, M)
     length: Tensor  # (B, M) what the rows were divided by; one where they do not exist
 
+    def right(self, query: Tensor) -> Tensor:
+        """A query for every row, ``(B, M, e)``."""
+        return query.repeat_interleave(self.b.shape[-1] // query.shape[-2], dim=-2)
+
+    def spread(self) -> Tensor:
+        """The guess with a little of every inequality, so that none is on its boundary."""
+        little = 0.1 * self.guess.abs().mean(-1, keepdim=True)
+        return self.guess + little.where(~self.free, 0.0)
+
+    def reach(self, values: Tensor, least: float) -> tuple[Tensor, Tensor]:
+        """Factor ``(B, 1)`` that makes a W with these values feasible, and its slacks."""
+        needed = (self.b / values).where((values > 0) & (self.b > 0) & ~self.free, 0.0)
+        scale = 1.5 * needed.amax(-1, keepdim=True).clamp(least, 50.0)
+        size = self.b.abs()
+        enough = 0.3 * size + 1e-3 * size.amax(-1, keepdim=True)
+        slack = torch.maximum(scale * values - self.b, enough)
+        return scale, slack.where(~self.free, 1.0)
+
 
 def unit_rows(problem: MarginProblem, guess: Tensor, value: Tensor) -> UnitRows:
     """The rows of problems whose Frobenius multipliers and positive value are known."""
     length = problem.lengths()
     exists = problem.mask & (length > 0)
-    left = problem.left / scaled_norm(problem.left).clamp_min(_TINY).unsqueeze(-1)
-    query = problem.query / scaled_norm(problem.query).clamp_min(_TINY).unsqueeze(-1)
+    left = problem.left / scaled_norm(problem.left).clamp_min(TINY).unsqueeze(-1)
+    query = problem.query / scaled_norm(problem.query).clamp_min(TINY).unsqueeze(-1)
     return UnitRows(
         left.where(exists.unsqueeze(-1), 0.0),
         query,
-        query.repeat_interleave(problem.M // query.shape[-2], dim=-2),
         (problem.bound / length / value.unsqueeze(-1)).where(exists, -1.0),
         problem.equality & exists,
         (guess * length).where(exists, 0.0),

@@ -9,30 +9,37 @@ and one weight per entry of W. The walk begins with a p near 2 and moves it to i
 far from 2 only a good start converges.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem
+from attnmargin.solvers.compiled import in_threads
 from attnmargin.solvers.frobenius import Answer
 from attnmargin.solvers.interior import (
+    CAREFUL_PART,
+    REGULAR,
+    TINY,
     Members,
-    Method,
+    UnitRows,
+    Warm,
     follow_path,
     ratio_step,
     solve_from_frobenius,
     unit_rows,
 )
 
-_TINY = 1e-300
-_STAY_INSIDE = 0.995
+STAY_INSIDE = 0.995
+# Least share of μ to aim at while p moves.
+LEAST_CENTRED = 0.3
 # Weights of entries of W near zero, relative to the others, stay below this.
-_LARGEST_WEIGHT = 1e8
-_REGULAR = 1e-15
+LARGEST_WEIGHT = 1e8
 
 
 @final
@@ -43,7 +50,6 @@ class _Rows(Members):
     A: Tensor  # (B, M, d·e)
     b: Tensor  # (B, M)
     free: Tensor  # bool (B, M): equality rows, whose multiplier has no sign
-    guess: Tensor  # (B, M) multipliers of the Frobenius problem
 
 
 @final
@@ -58,7 +64,7 @@ class _Point(Members):
 
 def _gradient(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     """``∇½‖x‖_p²`` and ``‖x‖_p``, ``(B, n)`` and ``(B, 1)``."""
-    norm = scaled_norm(x, p).unsqueeze(-1).clamp_min(_TINY)
+    norm = scaled_norm(x, p).unsqueeze(-1).clamp_min(TINY)
     return x.sign() * norm * (x.abs() / norm).pow(p - 1.0), norm
 
 
@@ -96,19 +102,19 @@ class _Iteration:
         """Weights of the entries, the residual of V, and the factors of the Schur matrix."""
         p, q, A = self.p, self.q, self.rows.A
         if p < 2.0:
-            norm = scaled_norm(self.V, q).unsqueeze(-1).clamp_min(_TINY)
+            norm = scaled_norm(self.V, q).unsqueeze(-1).clamp_min(TINY)
             self.weight = (q - 1.0) * (self.V.abs() / norm).pow(q - 2.0)
             bend, self.residual = (2.0 - q) / norm**2, torch.zeros_like(self.V)
         else:
             gradient, norm = _gradient(self.W, p)
             curvature = (p - 1.0) * (self.W.abs() / norm).pow(p - 2.0)
-            self.weight = 1.0 / curvature.clamp_min(1.0 / _LARGEST_WEIGHT)
+            self.weight = 1.0 / curvature.clamp_min(1.0 / LARGEST_WEIGHT)
             bend, self.residual = (p - 2.0) / (p - 1.0) / norm**2, self.V - gradient
         self.bend = bend
         schur = (A * self.weight.unsqueeze(-2)) @ A.mT
         schur += (bend * self.values).unsqueeze(-1) * self.values.unsqueeze(-2)
         diagonal = schur.diagonal(dim1=-2, dim2=-1)
-        least = _REGULAR * diagonal.amax(-1, keepdim=True)
+        least = REGULAR * diagonal.amax(-1, keepdim=True)
         diagonal += (self.point.slack / self.point.dual).where(~self.rows.free, 0.0) + least
         self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
 
@@ -130,9 +136,7 @@ class _Iteration:
         """The longest step ≤ 1 that keeps λ and s positive."""
         free, point = self.rows.free, self.point
         dual = ratio_step(point.dual.where(~free, 1.0), move.dual.where(~free, 0.0))
-        return (_STAY_INSIDE * torch.minimum(dual, ratio_step(point.slack, move.slack))).clamp(
-            max=1
-        )
+        return (STAY_INSIDE * torch.minimum(dual, ratio_step(point.slack, move.slack))).clamp(max=1)
 
     def next(self, careful: bool) -> _Point:
         """The point after one predictor and corrector step, or a short well centred one."""
@@ -143,9 +147,9 @@ class _Iteration:
         ahead = (point.dual + x * first.dual) * (point.slack + x * first.slack)
         ratio = (ahead.where(~free, 0.0).sum(-1) / self.count / self.mu).clamp(1e-4, 1.0)
         # While p moves, the path moves too: stay away from the boundary.
-        least = 0.3 if careful or not self.final else 0.0
+        least = LEAST_CENTRED if careful or not self.final else 0.0
         move = self.direction((ratio**3).clamp_min(least) * self.mu, None if careful else first)
-        step = self.length(move) * (0.7 if careful else 1.0)
+        step = self.length(move) * (CAREFUL_PART if careful else 1.0)
         good = torch.isfinite(move.dual).all(-1) & torch.isfinite(move.W).all(-1)
         x = step.where(good, 0.0).unsqueeze(-1)
         change = (move.dual.nan_to_num(), move.slack.nan_to_num(), move.W.nan_to_num())
@@ -153,47 +157,81 @@ class _Iteration:
         return _Point(*(a + x * b for a, b in zip(start, change, strict=True)))
 
 
-def _moving(goal: float, k: int, careful: bool) -> float:
-    """p in iteration k: near 2 at first, then by constant factors to its goal."""
-    rate, k = (1.04, k - 4) if careful else (1.15, k - 2)
-    if goal >= 2.0:
-        return min(goal, 2.5 * rate ** max(k, 0))
-    q = min(goal / (goal - 1.0), 3.0 * rate ** max(k, 0))
-    return goal if q == goal / (goal - 1.0) else q / (q - 1.0)
+Walk = Callable[[UnitRows, _Point, tuple[float, float]], tuple[Tensor, Tensor, Tensor]]
 
 
-def _start(goal: float, rows: _Rows) -> _Point:
-    """A feasible, well centred point from the multipliers of the Frobenius problem."""
-    p = _moving(goal, 0, careful=False)
-    spread = 0.1 * rows.guess.abs().mean(-1, keepdim=True)
-    dual = rows.guess + spread.where(~rows.free, 0.0)
-    W = _gradient(_times(rows.A.mT, dual), p / (p - 1.0))[0]
-    values = _times(rows.A, W)
-    needed = (rows.b / values).where((values > 0) & (rows.b > 0) & ~rows.free, 0.0)
-    scale = 1.5 * needed.amax(-1, keepdim=True).clamp(0.1, 50.0)
-    size = rows.b.abs()
-    least = 0.3 * size + 1e-3 * size.amax(-1, keepdim=True)
-    slack = torch.maximum(scale * values - rows.b, least).where(~rows.free, 1.0)
-    return _Point(scale * dual, slack, scale * W)
+def power_at(first: float, goal: float, k: int, careful: bool) -> float:
+    """p in iteration k: near ``first`` at the beginning, then by constant factors to its goal.
+
+    The larger one of p and its conjugate moves. From 2 it can jump a little.
+    """
+    rate, steps = (1.04, max(k - 4, 0)) if careful else (1.15, max(k - 2, 0))
+    large, jump = goal >= 2.0, 2.5 if goal >= 2.0 else 3.0
+    begin, end = (first, goal) if large else (first / (first - 1.0), goal / (goal - 1.0))
+    if begin <= end:
+        power = max(begin, jump) * rate**steps
+        done = power >= end
+    else:
+        power = begin / rate**steps
+        done = power <= end
+    if done:
+        return goal
+    return power if large else power / (power - 1.0)
 
 
-def solve_lp(problem: MarginProblem, p: float, start: Tensor | None) -> Answer:
+def _start(p: float, unit: UnitRows) -> _Point:
+    """A feasible, well centred point from the guessed multipliers, for a first p."""
+    dual, z = unit.spread(), unit.right(unit.query)
+    V = unit.left.mT @ (dual.unsqueeze(-1) * z)
+    W = _gradient(V.flatten(-2), p / (p - 1.0))[0].unflatten(-1, V.shape[-2:])
+    scale, slack = unit.reach(((unit.left @ W) * z).sum(-1), 0.1)
+    return _Point(scale * dual, slack, (scale.unsqueeze(-1) * W).flatten(-2))
+
+
+def solve_lp(problem: MarginProblem, p: float, warm: Warm | None, method: str) -> Answer:
     """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
-    return solve_from_frobenius(problem, start, partial(_solve_members, p))
+    walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
+    first = 2.0 if warm is None or warm.p is None or (warm.p < 2.0) != (p < 2.0) else warm.p
+    return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk, first, p))
 
 
 def _solve_members(
-    p: float, problem: MarginProblem, guess: Tensor, value: Tensor
+    walk: Walk, first: float, p: float, problem: MarginProblem, guess: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Solve feasible problems whose Frobenius multipliers and positive value are known."""
     unit = unit_rows(problem, guess, value)
-    A = (unit.left.unsqueeze(-1) * unit.right.unsqueeze(-2)).flatten(-2)
-    rows = _Rows(A, unit.b, unit.free, unit.guess)
-    method = Method(
-        partial(_start, p), lambda rows, point, k, c: _Iteration(_moving(p, k, c), p, rows, point)
-    )
-    point, steps = follow_path(method, rows)
-    last = _Iteration(p, p, rows, point)
-    size = scaled_norm(last.V, p / (p - 1.0)).unsqueeze(-1)
-    dual = point.dual.where(unit.exists, 0.0) / (unit.length * size)
-    return dual, last.W.unflatten(-1, problem.shape) * value[:, None, None], steps
+    dual, W, steps = walk(unit, _start(power_at(first, p, 0, False), unit), (first, p))
+    dual = dual.where(unit.exists, 0.0) / unit.length
+    size = scaled_norm(problem.adjoint(dual).flatten(-2), p / (p - 1.0)).unsqueeze(-1)
+    return dual / size, W.unflatten(-1, problem.shape) * value[:, None, None], steps
+
+
+def _walk_together(
+    unit: UnitRows, start: _Point, powers: tuple[float, float]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Multipliers, W and iterations, all problems in step."""
+    p = powers[1]
+    A = (unit.left.unsqueeze(-1) * unit.right(unit.query).unsqueeze(-2)).flatten(-2)
+    rows = _Rows(A, unit.b, unit.free)
+
+    def visit(rows: _Rows, point: _Point, k: int, careful: bool) -> _Iteration:
+        return _Iteration(power_at(*powers, k, careful), p, rows, point)
+
+    point, steps = follow_path(visit, rows, start)
+    return point.dual, _Iteration(p, p, rows, point).W, steps
+
+
+def _walk_compiled(
+    unit: UnitRows, start: _Point, powers: tuple[float, float]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, one problem after the other, by the compiled kernel."""
+    from attnmargin.solvers.compiled_lp import solve_rows
+
+    B, M, d = unit.left.shape
+    W = start.W.unflatten(-1, (d, -1))
+    rows = (unit.left, unit.query, unit.b, unit.free, start.dual, start.slack, W)
+    given = [x.numpy() for x in rows]
+    answer = [np.empty((B, M)), np.empty(W.shape), np.empty(B, int)]
+    in_threads(solve_rows, [*given, np.tile(powers, (B, 1)), *answer], B)
+    dual, W, steps = (torch.from_numpy(part) for part in answer)
+    return dual, W.flatten(-2), steps

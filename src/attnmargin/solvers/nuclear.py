@@ -11,17 +11,25 @@ queries (paper A, Lemma 1), tokens enter through their Gram matrix alone, and th
 make the Schur matrix a product of thin factors. No matrix of the size of W is formed on the way.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attnmargin.problem import MarginProblem
+from attnmargin.solvers.compiled import in_threads
 from attnmargin.solvers.frobenius import Answer
 from attnmargin.solvers.interior import (
+    CAREFUL_PART,
+    REGULAR,
+    TINY,
     Members,
-    Method,
+    UnitRows,
+    Warm,
     follow_path,
     positive_step,
     ratio_step,
@@ -29,11 +37,8 @@ from attnmargin.solvers.interior import (
     unit_rows,
 )
 
-_TINY = 1e-300
-# Share of its largest diagonal entry that is added to the Schur matrix.
-_REGULAR = 1e-15
 # Share of the way to the boundary that a step may go.
-_STAY_INSIDE = 0.99
+STAY_INSIDE = 0.99
 
 
 @final
@@ -45,7 +50,6 @@ class _Rows(Members):
     z: Tensor  # (B, M, q) right factors in the span of the queries
     b: Tensor  # (B, M)
     free: Tensor  # bool (B, M): equality rows, whose multiplier has no sign
-    guess: Tensor  # (B, M) multipliers of the Frobenius problem
 
 
 @final
@@ -115,7 +119,7 @@ class _Iteration:
         schur += 2.0 * rows.gram * (self.z @ self.Y @ self.z.mT)
         diagonal = schur.diagonal(dim1=-2, dim2=-1)
         # Equal rows would make the matrix singular at the end of the path.
-        least = _REGULAR * diagonal.amax(-1, keepdim=True)
+        least = REGULAR * diagonal.amax(-1, keepdim=True)
         diagonal += (point.slack / point.dual).where(~rows.free, 0.0) + least
         self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
 
@@ -152,7 +156,7 @@ class _Iteration:
         )
         step = torch.minimum(step, positive_step(self.Y, move.Y))
         step = torch.minimum(step, positive_step(torch.diag_embed(self.f), move.F, square))
-        return (_STAY_INSIDE * step).clamp(max=1.0)
+        return (STAY_INSIDE * step).clamp(max=1.0)
 
     def predicted(self, move: _Move, step: Tensor) -> Tensor:
         """μ after a step."""
@@ -174,7 +178,7 @@ class _Iteration:
             move = self.direction(ratio.clamp_min(0.3) * self.mu, None)
         else:
             move = self.direction(ratio**3 * self.mu, first)
-        step = self.length(move) * (0.7 if careful else 1.0)
+        step = self.length(move) * (CAREFUL_PART if careful else 1.0)
         good = torch.isfinite(move.dual).all(-1) & torch.isfinite(move.Y).all(-1).all(-1)
         x = step.where(good, 0.0).unsqueeze(-1)
         Y = self.Y + x.unsqueeze(-1) * move.Y.nan_to_num()
@@ -185,56 +189,70 @@ class _Iteration:
         )
 
 
-def _start(rows: _Rows) -> _Point:
-    """A well centred point from the multipliers of the Frobenius problem.
+Walk = Callable[[UnitRows, Tensor, _Point], tuple[Tensor, Tensor, Tensor]]
 
-    They make M a multiple of the Frobenius solution, so that with Y a multiple of the identity
-    ``2 M Y`` is feasible too, and so is λ once it is scaled into the interior.
+
+def _start(unit: UnitRows, query: Tensor) -> _Point:
+    """A well centred point from the guessed multipliers.
+
+    Those of the Frobenius problem make M a multiple of its solution, so that with Y a multiple of
+    the identity ``2 M Y`` is feasible too, and so is λ once it is scaled into the interior.
     """
-    spread = 0.1 * rows.guess.abs().mean(-1, keepdim=True)
-    dual = rows.guess + spread.where(~rows.free, 0.0)
-    weighted = dual.unsqueeze(-1) * rows.z
-    largest = torch.linalg.eigvalsh(_symmetric(weighted.mT @ rows.gram @ weighted))[..., -1]
-    dual = dual * (0.6 / largest.clamp_min(_TINY).sqrt()).unsqueeze(-1)
-    values = ((rows.gram @ (dual.unsqueeze(-1) * rows.z)) * rows.z).sum(-1)
-    needed = (rows.b / values).where((values > 0) & (rows.b > 0) & ~rows.free, 0.0)
-    scale = 1.5 * needed.amax(-1, keepdim=True).clamp(0.5, 50.0)
-    slack = torch.maximum(
-        scale * values - rows.b, 0.3 * rows.b.abs() + 1e-3 * rows.b.abs().amax(-1, keepdim=True)
-    )
-    slack = slack.where(~rows.free, 1.0)
-    q = rows.z.shape[-1]
-    identity = torch.eye(q, dtype=dual.dtype, device=dual.device)
-    return _Point(dual, slack, 0.5 * scale.unsqueeze(-1) * identity)
+    dual, z = unit.spread(), unit.right(query)
+    M = unit.left.mT @ (dual.unsqueeze(-1) * z)
+    largest = torch.linalg.eigvalsh(_symmetric(M.mT @ M))[..., -1:]
+    inside = 0.6 / largest.clamp_min(TINY).sqrt()
+    M = inside.unsqueeze(-1) * M
+    scale, slack = unit.reach(((unit.left @ M) * z).sum(-1), 0.5)
+    identity = torch.eye(z.shape[-1], dtype=dual.dtype, device=dual.device)
+    return _Point(inside * dual, slack, 0.5 * scale.unsqueeze(-1) * identity)
 
 
-def solve_nuclear(problem: MarginProblem, start: Tensor | None) -> Answer:
+def solve_nuclear(problem: MarginProblem, warm: Warm | None, method: str) -> Answer:
     """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
-    return solve_from_frobenius(problem, start, _solve_members)
+    walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
+    return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk))
 
 
 def _solve_members(
-    problem: MarginProblem, guess: Tensor, value: Tensor
+    walk: Walk, problem: MarginProblem, guess: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Solve feasible problems whose Frobenius multipliers and positive value are known."""
     unit = unit_rows(problem, guess, value)
-    basis, coordinates = _span(unit.query)
-    z = coordinates.repeat_interleave(problem.M // coordinates.shape[-2], dim=-2)
-    method = Method(_start, lambda rows, point, *_: _Iteration(rows, point))
-    rows = _Rows(unit.left @ unit.left.mT, z, unit.b, unit.free, unit.guess)
-    point, steps = follow_path(method, rows)
-    dual = point.dual.where(unit.exists, 0.0)
-    M = unit.left.mT @ (dual.unsqueeze(-1) * z)
-    W = 2.0 * (M @ point.Y @ basis.mT) * value[:, None, None]
+    basis, query = _span(unit.query)
+    dual, Y, steps = walk(unit, query, _start(unit, query))
+    dual = dual.where(unit.exists, 0.0)
+    M = unit.left.mT @ (dual.unsqueeze(-1) * unit.right(query))
+    W = 2.0 * (M @ Y @ basis.mT) * value[:, None, None]
     size = torch.linalg.matrix_norm(M, 2).unsqueeze(-1)
     return dual / (unit.length * size), W, steps
 
 
-def _span(query: Tensor) -> tuple[Tensor, Tensor]:
-    """Orthonormal basis ``(B, e, q)`` of a space that holds the queries, and their coordinates."""
-    Q, e = query.shape[-2:]
-    if e <= Q:
-        identity = torch.eye(e, dtype=query.dtype, device=query.device)
-        return identity.expand(len(query), e, e), query
-    basis, triangle = torch.linalg.qr(query.mT)
+def _walk_together(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor, Tensor, Tensor]:
+    """Multipliers, Y and iterations, all problems in step."""
+    rows = _Rows(unit.left @ unit.left.mT, unit.right(query), unit.b, unit.free)
+    point, steps = follow_path(lambda rows, point, *_: _Iteration(rows, point), rows, start)
+    return point.dual, point.Y, steps
+
+
+def _walk_compiled(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, one problem after the other, by the compiled kernel."""
+    from attnmargin.solvers.compiled_nuclear import solve_rows
+
+    left = _span(unit.left)[1].contiguous()
+    rows = (left, query.contiguous(), unit.b, unit.free, start.dual, start.slack)
+    given = [x.numpy() for x in (*rows, start.Y[:, 0, 0])]
+    answer = [np.empty(x.shape) for x in (start.dual, start.Y)] + [np.empty(len(left), int)]
+    in_threads(solve_rows, [*given, *answer], len(left))
+    dual, Y, steps = (torch.from_numpy(part) for part in answer)
+    return dual, Y, steps
+
+
+def _span(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Orthonormal basis ``(B, e, q)`` of a space that holds vectors, and their coordinates."""
+    count, e = vectors.shape[-2:]
+    if e <= count:
+        identity = torch.eye(e, dtype=vectors.dtype, device=vectors.device)
+        return identity.expand(len(vectors), e, e), vectors
+    basis, triangle = torch.linalg.qr(vectors.mT)
     return basis, triangle.mT

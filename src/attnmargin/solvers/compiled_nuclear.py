@@ -1,0 +1,293 @@
+"""The walk of :mod:`attnmargin.solvers.nuclear` for one problem at a time, compiled with numba.
+
+The steps are the same; what differs is the bookkeeping. Everything stands in the eigenbasis of F,
+which turns from step to step. Rows stand in columns, so that inner loops run over them, and they
+are grouped by query: the Schur matrix needs ``T_j z_k`` once for every row j and query k only.
+Step lengths come from trial Cholesky factors instead of eigenvalues.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from attnmargin.solvers.basis import (
+    Bools,
+    Floats,
+    Ints,
+    add,
+    apply,
+    copy,
+    copy_rows,
+    dot,
+    jit,
+)
+from attnmargin.solvers.interior import (
+    CAREFUL_ITERATIONS,
+    CAREFUL_PART,
+    ENOUGH,
+    GOOD,
+    ITERATIONS,
+    TINY,
+)
+from attnmargin.solvers.linear import (
+    combine,
+    complementarity,
+    inner,
+    positive,
+    product,
+    ratio_step,
+    substitute,
+)
+from attnmargin.solvers.nuclear import STAY_INSIDE
+from attnmargin.solvers.nuclear_system import Point, Rows, arrive, gap, system, turned
+
+# Relative precision of a step length.
+_PRECISE = 1e-2
+
+
+class Move(NamedTuple):
+    """A direction and what its second-order terms need."""
+
+    dual: Floats
+    slack: Floats
+    Y: Floats
+    F: Floats  # (q, q) first-order change of F
+    M: Floats  # (d, q) change of M
+    square: Floats  # (q, q), its MᵀM
+
+
+@jit
+def _target(at: Point, before: Move, mu: float) -> Floats:
+    """The wanted symmetric part of (Y + dY)(F + dF), divided by the sums of eigenvalues of F."""
+    q = at.f.size
+    out, FY, SY = np.empty((q, q)), np.empty((q, q)), np.empty((q, q))
+    product(before.F, before.Y, FY)
+    product(before.square, at.Y, SY)
+    for a in range(q):
+        for e in range(q):
+            wanted = mu if a == e else 0.0
+            wanted -= 0.5 * (FY[a, e] + FY[e, a] - SY[a, e] - SY[e, a])
+            out[a, e] = 2.0 * wanted / (at.f[a] + at.f[e])
+    return out
+
+
+@jit
+def _multipliers(P: Rows, at: Point, scaled: Floats, mu: float, move: Move) -> None:
+    """dλ and ds of the step, in place of those of the step before."""
+    part, curve, rest = np.empty_like(at.M), np.empty_like(at.M), np.empty(P.b.size)
+    product(at.M, scaled, part)
+    product(move.M, move.Y, curve)
+    for i in range(part.shape[0]):
+        add(part[i], 1.0, curve[i], part.shape[1])
+    apply(turned(P, at), part, rest)
+    for i in range(P.b.size):
+        aim = mu - move.dual[i] * move.slack[i]
+        move.slack[i] = 0.0 if P.free[i] else aim / at.dual[i]
+        move.dual[i] = P.b[i] + move.slack[i] - 2.0 * rest[i]
+    substitute(at.schur, at.pivot, move.dual)
+    for i in range(P.b.size):
+        if not P.free[i]:
+            move.slack[i] -= at.slack[i] + at.slack[i] / at.dual[i] * move.dual[i]
+
+
+@jit
+def _direction(P: Rows, at: Point, mu: float, move: Move) -> None:
+    """The step to Y F = μ I, s λ = μ, with second-order terms of the step that ``move`` holds."""
+    q = at.f.size
+    scaled = _target(at, move, mu)
+    _multipliers(P, at, scaled, mu, move)
+    combine(P.left, at.query, move.dual, move.M)
+    inner(move.M, move.M, move.square)
+    change, FY = np.empty((q, q)), np.empty((q, q))
+    inner(at.M, move.M, change)
+    for a in range(q):
+        for e in range(q):
+            move.F[a, e] = -change[a, e] - change[e, a]
+    product(move.F, at.Y, FY)
+    for a in range(q):
+        for e in range(q):
+            turned = (FY[a, e] + FY[e, a]) / (at.f[a] + at.f[e])
+            move.Y[a, e] = scaled[a, e] - at.Y[a, e] - turned
+
+
+@jit
+def _inside(at: Point, move: Move, step: float, trial: Floats) -> bool:
+    """Whether Y and F stay positive definite with a step."""
+    q = at.f.size
+    for a in range(q):
+        for e in range(a + 1):
+            trial[a, e] = step * (move.F[a, e] - step * move.square[a, e])
+        trial[a, a] += at.f[a]
+    if not positive(trial):
+        return False
+    for a in range(q):
+        for e in range(a + 1):
+            trial[a, e] = at.Y[a, e] + step * move.Y[a, e]
+    return positive(trial)
+
+
+@jit
+def _length(P: Rows, at: Point, move: Move) -> float:
+    """The longest step ≤ 1 that keeps λ, s, Y and F positive."""
+    step = ratio_step(P.free, at.dual, move.dual, 1.0 / STAY_INSIDE)
+    step = ratio_step(P.free, at.slack, move.slack, step)
+    trial = np.empty_like(at.Y)
+    if _inside(at, move, step, trial):
+        return STAY_INSIDE * step
+    good, bad = 0.0, step
+    while bad - good > _PRECISE * bad and bad > TINY:
+        middle = 0.5 * (good + bad)
+        if _inside(at, move, middle, trial):
+            good = middle
+        else:
+            bad = middle
+    return STAY_INSIDE * good
+
+
+@jit
+def _mean(P: Rows, at: Point, move: Move, step: float) -> float:
+    """μ after a step."""
+    total, count = complementarity(P.free, at.dual, move.dual, at.slack, move.slack, step)
+    for a in range(at.f.size):
+        total += (at.Y[a, a] + step * move.Y[a, a]) * at.f[a]
+        for e in range(at.f.size):
+            change = step * (move.F[a, e] - step * move.square[a, e])
+            total += (at.Y[a, e] + step * move.Y[a, e]) * change
+    return total / (count + at.f.size)
+
+
+@jit
+def _rest(move: Move) -> None:
+    """The step to where one is."""
+    move.dual[:] = 0.0
+    move.slack[:] = 0.0
+    move.Y[:] = 0.0
+    move.F[:] = 0.0
+    move.M[:] = 0.0
+    move.square[:] = 0.0
+
+
+@jit
+def _step(P: Rows, at: Point, move: Move, careful: bool) -> float:
+    """Direction and length of a predictor and corrector step, or of a short well centred one."""
+    mu, ratio, length = 0.0, 0.0, 0.0
+    for corrector in (False, True):
+        if careful or not corrector:
+            _rest(move)
+        if not corrector:
+            mu = _mean(P, at, move, 0.0)
+        aim = max(ratio, 0.3) if careful else ratio**3
+        _direction(P, at, aim * mu if corrector else 0.0, move)
+        length = _length(P, at, move)
+        if not corrector:
+            ratio = min(max(_mean(P, at, move, length) / mu, 1e-3), 1.0)
+    return CAREFUL_PART * length if careful else length
+
+
+@jit
+def _advance(at: Point, move: Move, step: float) -> bool:
+    """Take a step; false if it leads nowhere."""
+    size = dot(move.dual, move.dual, at.dual.size)
+    for a in range(at.f.size):
+        size += dot(move.Y[a], move.Y[a], at.f.size)
+    if not np.isfinite(size) or step <= 0.0:
+        return False
+    add(at.dual, step, move.dual, at.dual.size)
+    add(at.slack, step, move.slack, at.dual.size)
+    for a in range(at.f.size):
+        add(at.Y[a], step, move.Y[a], at.f.size)
+    return True
+
+
+@jit
+def _begin(P: Rows, at: Point, dual: Floats, slack: Floats, scale: float) -> None:
+    """Go to a start with a multiple of the identity for Y."""
+    copy(at.dual, dual)
+    copy(at.slack, slack)
+    at.Y[:] = 0.0
+    at.basis[:] = 0.0
+    for a in range(at.f.size):
+        at.Y[a, a] = scale
+        at.basis[a, a] = 1.0
+    copy_rows(at.query, P.query)
+
+
+@jit
+def _keep(at: Point, dual: Floats, Y: Floats) -> None:
+    """Write down λ and, in the basis of the queries' span, Y."""
+    half = np.empty_like(at.Y)
+    copy(dual, at.dual)
+    product(at.basis, at.Y, half)
+    for a in range(at.f.size):
+        for e in range(at.f.size):
+            Y[a, e] = dot(half[a], at.basis[e], at.f.size)
+
+
+@jit
+def _solve(P: Rows, at: Point, start: tuple[Floats, Floats, float], dual: Floats, Y: Floats) -> int:
+    """Walk by long steps, and if that does not end well by careful ones; returns the iterations.
+
+    dual and Y receive the best point.
+    """
+    q, record, steps = at.f.size, np.inf, 0
+    rows, square = np.empty((2, P.b.size)), np.empty((3, q, q))
+    move = Move(rows[0], rows[1], square[0], square[1], np.empty_like(at.M), square[2])
+    _begin(P, at, *start)
+    _keep(at, dual, Y)
+    for careful in (False, True):
+        _begin(P, at, *start)
+        for _ in range(CAREFUL_ITERATIONS if careful else ITERATIONS):
+            arrive(P, at)
+            now = gap(P, at)
+            better = now < record
+            if better:
+                record = now
+                _keep(at, dual, Y)
+            if record <= ENOUGH or (record <= GOOD and not better):
+                return steps
+            steps += 1
+            system(P, at)
+            if not _advance(at, move, _step(P, at, move, careful)):
+                break
+    return steps
+
+
+@jit
+def solve_rows(
+    left: Floats,
+    query: Floats,
+    b: Floats,
+    free: Bools,
+    start_dual: Floats,
+    start_slack: Floats,
+    start_scale: Floats,
+    dual: Floats,
+    Y: Floats,
+    iterations: Ints,
+) -> None:
+    """Walk for a batch of unit rows from a start; the last three arrays receive the answer."""
+    _, M, d = left.shape
+    _, Q, q = query.shape
+    rows, squares, gram = np.empty((3, M)), np.empty((2, q, q)), np.empty((M, M))
+    columns = np.empty((d, M))
+    at = Point(
+        rows[0],
+        rows[1],
+        squares[0],
+        squares[1],
+        np.empty(q),
+        np.empty((Q, q)),
+        np.empty((d, q)),
+        np.empty((q, M)),
+        rows[2],
+        np.empty((M, M)),
+        np.empty(M, np.int64),
+    )
+    for i in range(left.shape[0]):
+        for row in range(M):
+            for c in range(d):
+                columns[c, row] = left[i, row, c]
+        product(left[i], columns, gram)
+        P = Rows(left[i], query[i], b[i], free[i], gram, columns)
+        start = (start_dual[i], start_slack[i], start_scale[i])
+        iterations[i] = _solve(P, at, start, dual[i], Y[i])

@@ -1,0 +1,129 @@
+"""Small dense matrices and rows ``left_i query_kᵀ`` grouped by query, compiled with numba."""
+
+import numpy as np
+
+from attnmargin.solvers.basis import Bools, Floats, Ints, add, dot, jit, mix
+
+
+@jit
+def combine(left: Floats, query: Floats, dual: Floats, out: Floats) -> None:
+    """out = Σ dual_i u_i z_iᵀ, gathered by query first."""
+    Q, d = query.shape[0], left.shape[1]
+    S = left.shape[0] // Q
+    key, weights = np.zeros((Q, d)), np.empty(Q)
+    for k in range(Q):
+        mix(key[k], dual[k * S : (k + 1) * S], left[k * S : (k + 1) * S])
+    out[:] = 0.0
+    for i in range(d):
+        for k in range(Q):
+            weights[k] = key[k, i]
+        mix(out[i], weights, query)
+
+
+@jit
+def product(A: Floats, B: Floats, out: Floats) -> None:
+    """out = A B for small matrices."""
+    out[:] = 0.0
+    for i in range(A.shape[0]):
+        mix(out[i], A[i], B)
+
+
+@jit
+def inner(A: Floats, B: Floats, out: Floats) -> None:
+    """out = Aᵀ B for small matrices."""
+    out[:] = 0.0
+    for i in range(A.shape[0]):
+        for a in range(A.shape[1]):
+            add(out[a], A[i, a], B[i], B.shape[1])
+
+
+@jit
+def positive(A: Floats) -> bool:
+    """Whether a symmetric matrix is positive definite; its lower triangle is spent."""
+    for i in range(A.shape[0]):
+        for k in range(i):
+            A[i, k] = (A[i, k] - dot(A[i], A[k], k)) * A[k, k]
+        pivot = A[i, i] - dot(A[i], A[i], i)
+        if not pivot > 0.0:
+            return False
+        A[i, i] = 1.0 / np.sqrt(pivot)
+    return True
+
+
+@jit
+def factor(A: Floats, pivot: Ints) -> None:
+    """``P A = L U`` in place, with row exchanges and the reciprocals of U's diagonal.
+
+    A pivot of zero gets the reciprocal zero: the unknown stays zero.
+    """
+    n = pivot.size
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        pivot[k] = best
+        if best != k:
+            for j in range(n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+        A[k, k] = 1.0 / A[k, k] if A[k, k] != 0.0 else 0.0
+        for i in range(k + 1, n):
+            A[i, k] *= A[k, k]
+            add(A[i, k + 1 :], -A[i, k], A[k, k + 1 :], n - k - 1)
+
+
+@jit
+def substitute(A: Floats, pivot: Ints, x: Floats) -> None:
+    """Solve for the right side x in place."""
+    n = pivot.size
+    for k in range(n):
+        x[k], x[pivot[k]] = x[pivot[k]], x[k]
+    for k in range(n):
+        x[k] -= dot(A[k], x, k)
+    for k in range(n - 1, -1, -1):
+        x[k] = (x[k] - dot(A[k, k + 1 :], x[k + 1 :], n - k - 1)) * A[k, k]
+
+
+@jit
+def cholesky(A: Floats) -> None:
+    """Lower factor in place, with the reciprocals of its diagonal; a lost pivot gets zero."""
+    for i in range(A.shape[0]):
+        for k in range(i):
+            A[i, k] = (A[i, k] - dot(A[i], A[k], k)) * A[k, k]
+        pivot = A[i, i] - dot(A[i], A[i], i)
+        A[i, i] = 1.0 / np.sqrt(pivot) if pivot > 0.0 else 0.0
+
+
+@jit
+def ratio_step(free: Bools, x: Floats, dx: Floats, longest: float) -> float:
+    """The largest t ≤ longest with ``x + t dx ≥ 0`` on rows that are not free; x > 0."""
+    step = longest
+    for i in range(x.size):
+        if dx[i] < 0.0 and not free[i]:
+            step = min(step, -x[i] / dx[i])
+    return step
+
+
+@jit
+def complementarity(
+    free: Bools, x: Floats, dx: Floats, s: Floats, ds: Floats, step: float
+) -> tuple[float, int]:
+    """Sum of ``(x + t dx)(s + t ds)`` over rows that are not free, and their number."""
+    total, count = 0.0, 0
+    for i in range(x.size):
+        if not free[i]:
+            total += (x[i] + step * dx[i]) * (s[i] + step * ds[i])
+            count += 1
+    return total, count
+
+
+@jit
+def shortfall(free: Bools, b: Floats, values: Floats, unit: float) -> tuple[float, float]:
+    """Factor by which W must grow for its inequalities, and the worst error of an equality."""
+    lift, error = 1.0, 0.0
+    for i in range(b.size):
+        if free[i]:
+            error = max(error, abs(values[i] - b[i]) / (abs(b[i]) + unit))
+        elif b[i] > 0.0:
+            lift = max(lift, b[i] / values[i]) if values[i] > 0.0 else np.inf
+    return lift, error
