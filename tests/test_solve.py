@@ -386,8 +386,8 @@ def test_selecting_more_costs_more() -> None:
     [
         ({"norm": 1.0}, "norm: got p = 1; needs a finite p > 1"),
         (
-            {"norm": 3.0, "method": "lockstep"},
-            "method: got 'lockstep'; needs one of auto, interior",
+            {"norm": 3.0, "method": "active-set"},
+            "method: got 'active-set'; needs one of auto, interior",
         ),
         ({"norm": "spectral"}, "norm: got 'spectral'"),
         ({"method": "magic"}, "method: got 'magic'; needs one of auto, active-set, lockstep"),
@@ -401,12 +401,13 @@ def test_bad_arguments(arguments: dict[str, object], words: str) -> None:
 
 
 def test_without_numba_the_torch_method_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnmargin.solvers import frobenius
-
-    monkeypatch.setattr(frobenius, "_compiled", lambda: False)
-    assert am.solve(plain_problem(1.0)).status == "optimal"
-    with pytest.raises(am.MissingPackageError, match="pip install"):
-        am.solve(plain_problem(1.0), method="active-set")
+    for name in ("entry", "compiled"):
+        module = import_module(f"attnmargin.solvers.{name}")
+        monkeypatch.setattr(module, "can_compile", lambda: False)
+    for norm, method in (("fro", "active-set"), ("nuc", "interior"), (3, "interior")):
+        assert am.solve(plain_problem(1.0), norm).status == "optimal"
+        with pytest.raises(am.MissingPackageError, match="pip install"):
+            am.solve(plain_problem(1.0), norm, method=method)
 
 
 @each_method

@@ -15,7 +15,8 @@ from attnmargin.problem import MarginProblem, margin_problem
 from attnmargin.sample import random_data, seed_of
 from attnmargin.selection import optimal_tokens, scores, tied_tokens
 from attnmargin.solution import Solution
-from attnmargin.solvers import solve
+from attnmargin.solvers import solve, solve_path
+from attnmargin.uniqueness import Uniqueness, uniqueness
 
 __all__ = [
     "AttentionData",
@@ -32,6 +33,7 @@ __all__ = [
     "Nuclear",
     "Solution",
     "Status",
+    "Uniqueness",
     "certify",
     "embedding_problem",
     "finite_problem",
@@ -42,6 +44,8 @@ __all__ = [
     "scores",
     "seed_of",
     "solve",
+    "solve_path",
     "tied_tokens",
     "token_problem",
+    "uniqueness",
 ]

@@ -30,11 +30,16 @@ _ROUNDING = 8
 
 
 class Status(StrEnum):
-    """What a certificate proves of one problem."""
+    """What a certificate proves of one problem.
+
+    ``local`` is for solutions of limited rank alone: feasible, of that rank, and within the
+    certified gap of the best value without the limit.
+    """
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
     INACCURATE = "inaccurate"
+    LOCAL = "local"
 
 
 _STATUSES = np.array(list(Status), dtype=object)

@@ -43,11 +43,20 @@ class Solution:
     dual: Tensor  # (*B, M)
     certificate: Certificate
     iterations: Tensor  # int (*B,)
+    rank_limit: int | None = None
 
-    @property
+    @cached_property
     def status(self) -> Any:
         """A :class:`Status`; for a batch a numpy array of them, shape ``*B``."""
-        return self.certificate.status
+        status = self.certificate.status
+        if self.rank_limit is None:
+            return status
+        low = (self.rank <= self.rank_limit).cpu().numpy()
+        feasible = (self.certificate.primal <= self.certificate.tolerance).cpu().numpy()
+        open_ = np.asarray(status == Status.INACCURATE) & feasible & low
+        high = np.asarray(status == Status.OPTIMAL) & ~low
+        chosen = np.where(open_, Status.LOCAL, np.where(high, Status.INACCURATE, status))
+        return chosen[()]
 
     @cached_property
     def value(self) -> Tensor:
@@ -95,11 +104,14 @@ class Solution:
         return problem.mask & ((tight & ~problem.equality) | proof)
 
     def raise_for_status(self) -> Self:
-        """Returns the solution itself if all is optimal; else raises, in words."""
+        """Returns the solution itself if all is optimal, or local where a rank was asked for.
+
+        Else raises, in words.
+        """
         batch = self.problem.batch_shape
         for index in self.problem.members():
             status = self.status[index] if batch else self.status
-            if status != Status.OPTIMAL:
+            if status not in (Status.OPTIMAL, Status.LOCAL):
                 where = f"problem {index[0] if len(index) == 1 else index}: " if batch else ""
                 raise self._failure(index, status, where)
         return self
@@ -108,6 +120,8 @@ class Solution:
         if status == Status.INFEASIBLE:
             words = explain_infeasible(self.problem[index], self.dual[index])
             return InfeasibleError(f"{where}infeasible: {words}")
+        if self.rank_limit is not None and int(self.rank[index]) > self.rank_limit:
+            return InaccurateError(f"{where}no solution of rank ≤ {self.rank_limit} was found")
         names = ("gap", "primal", "dual")
         reached = ", ".join(f"{n} {float(getattr(self.certificate, n)[index]):.2g}" for n in names)
         needed = self.certificate.tolerance
@@ -126,6 +140,8 @@ class Solution:
             "status": np.asarray(self.status, dtype=str),
             "version": VERSION,
         }
+        if self.rank_limit is not None:
+            own["rank_limit"] = self.rank_limit
         return write_npz(path, {**self.problem.arrays(), **own})
 
     @classmethod
@@ -138,4 +154,5 @@ class Solution:
         iterations = torch.zeros(problem.batch_shape, dtype=torch.int64)
         if "iterations" in arrays:
             iterations = integers("iterations", arrays["iterations"], W)
-        return cls(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
+        limit = int(arrays["rank_limit"]) if "rank_limit" in arrays else None
+        return cls(problem, norm, W, dual, certify(problem, norm, W, dual), iterations, limit)

@@ -25,7 +25,12 @@ from attnmargin.selection import optimal_tokens, tied_tokens
 from attnmargin.solution import Solution
 
 _MOST_LINES = 20
-_STYLE = {Status.OPTIMAL: "green", Status.INFEASIBLE: "red", Status.INACCURATE: "yellow"}
+_STYLE = {
+    Status.OPTIMAL: "green",
+    Status.INFEASIBLE: "red",
+    Status.INACCURATE: "yellow",
+    Status.LOCAL: "cyan",
+}
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """The one entry: norm and method in, certified solution out."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,9 +17,11 @@ from attnmargin.solvers.frobenius import METHODS as FROBENIUS_METHODS
 from attnmargin.solvers.frobenius import solve_frobenius
 from attnmargin.solvers.interior import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.interior import Warm
+from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.lp import solve_lp
 from attnmargin.solvers.nuclear import solve_nuclear
 from attnmargin.solvers.outcome import INFEASIBLE
+from attnmargin.solvers.reference import solve_reference
 
 
 def solve(
@@ -26,6 +30,7 @@ def solve(
     *,
     warm_start: Solution | Array | None = None,
     method: str = "auto",
+    rank: int | None = None,
 ) -> Solution:
     """Solve a batch of margin problems exactly, each with a certificate.
 
@@ -43,11 +48,14 @@ def solve(
         problem: rows with batch ``*B``.
         norm: "fro" or the number 2, "nuc", another number p > 1, or a norm object. Full accuracy is
             reached for p from 1.1 to 10; beyond, the status says what was reached.
-        warm_start: a solution, or multipliers ``(*B, M)``, of a similar problem; it changes the
-            time, not the answer.
-        method: "active-set" (compiled, CPU), "lockstep" (batched torch, any device), or "auto":
-            the first where it can run, and the second for members that it leaves inaccurate. The
-            nuclear and ℓp norms have one method, "interior".
+        warm_start: a solution in any norm, or multipliers ``(*B, M)`` in this one, of a similar
+            problem; it changes the time, not the answer.
+        method: "auto" takes the compiled method of the norm on the CPU ("active-set" for
+            Frobenius, else "interior"), and "lockstep" (batched torch) on other devices and for
+            members left inaccurate. "reference" is cvxpy with Clarabel: slow, and independent.
+        rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
+            rank ≤ m is the answer (paper A, Lemma 3); else a local solution is sought, its status
+            is "local", and its gap is that to the convex bound.
 
     Returns:
         A :class:`Solution`. It does not raise when a problem is infeasible: ask ``status``, or
@@ -62,14 +70,39 @@ def solve(
         (torch.Size([3, 10, 10]), True)
     """
     norm = as_norm(norm)
-    _check(norm, method)
+    _check(norm, method, rank)
     warm = _warm(problem, norm, warm_start)
-    if method != "auto":
-        return _solve_by(problem, norm, warm, method)
+    if method == "auto":
+        solution = _solve_auto(problem, norm, warm)
+    else:
+        solution = _solve_by(problem, norm, warm, method)
+    return solution if rank is None else _limited(solution, rank)
+
+
+def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
+    """The compiled method where it can run, then the other one, from scratch, where in doubt."""
     compiled, together = _methods(norm)
     usable = problem.left.device.type == "cpu" and can_compile()
     solution = _solve_by(problem, norm, warm, compiled if usable else together)
-    return _second_opinion(solution, together) if usable or warm is not None else solution
+    if warm is not None and not _is_frobenius(norm):
+        solution = _second_opinion(solution, compiled if usable else together)
+    return _second_opinion(solution, together) if usable else solution
+
+
+def _limited(convex: Solution, rank: int) -> Solution:
+    """Solutions of limited rank: the convex ones where they obey the limit, else local ones."""
+    W = convex.W.clone()
+    high = convex.rank > rank
+    if bool(high.any()):
+        members = convex.problem[high]
+        compiled, together = FROBENIUS_METHODS
+        usable = W.device.type == "cpu" and can_compile()
+        local = local_solutions(members, W[high], rank, compiled if usable else together)
+        check = certify(members, convex.norm, local, convex.dual[high])
+        found = check.primal <= check.tolerance
+        W[high] = local.to(W.dtype).where(found[:, None, None], W[high])
+    certificate = certify(convex.problem, convex.norm, W, convex.dual)
+    return replace(convex, W=W, certificate=certificate, rank_limit=rank)
 
 
 def _methods(norm: Norm) -> tuple[str, str]:
@@ -83,10 +116,12 @@ def _is_frobenius(norm: Norm) -> bool:
 
 def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str) -> Solution:
     """Solve by one method."""
+    if method == "reference":
+        return _deliver(problem, norm, *solve_reference(problem, norm))
     if method == _methods(norm)[0]:
         check_compiled(method, problem.left.device)
     if _is_frobenius(norm):
-        rows = None if warm is None else warm.dual != 0
+        rows = None if warm is None else warm.rows()
         answer = solve_frobenius(problem, rows, method)
     elif isinstance(norm, Lp):
         answer = solve_lp(problem, norm.p, warm, method)
@@ -95,14 +130,18 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
     return _deliver(problem, norm, *answer)
 
 
-def _check(norm: Norm, method: str) -> None:
+def _check(norm: Norm, method: str, rank: int | None) -> None:
     """Refuse a norm or a method that does not fit before work starts."""
     if not isinstance(norm, Frobenius | Nuclear | Lp):
         raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
-    methods = ("auto", *_methods(norm))
+    methods = ("auto", *_methods(norm), "reference")
     if method not in methods:
         needs = f"one of {', '.join(methods)} for the norm {norm.name}"
         raise InputError("method", repr(method), needs)
+    if rank is not None and not isinstance(norm, Nuclear):
+        raise InputError("rank", f"{rank} with the norm {norm.name}", "the nuclear norm")
+    if rank is not None and (not isinstance(rank, int) or rank < 1):
+        raise InputError("rank", repr(rank), "a whole number of at least 1")
 
 
 def _deliver(

@@ -17,6 +17,8 @@ ITERATIONS, CAREFUL_ITERATIONS = 60, 300
 # certificate asks for 1e-9.
 ENOUGH, GOOD = 1e-10, 6e-10
 TINY = 1e-300
+# A multiplier below this share of the largest is that of a row which is not tight.
+_COUNTS = 1e-6
 # The compiled and the torch method, each with the method of its kind for the Frobenius norm.
 _FROBENIUS = {"interior": "active-set", "lockstep": "lockstep"}
 METHODS = ("interior", "lockstep")
@@ -100,6 +102,11 @@ class Warm:
     dual: Tensor  # (*B, M)
     p: float | None
 
+    def rows(self) -> Tensor:
+        """Rows with a multiplier that counts, bool ``(*B, M)``; interior ones have no zeros."""
+        size = self.dual.abs()
+        return size > _COUNTS * size.amax(-1, keepdim=True) if size.shape[-1] else size > 0
+
 
 def solve_from_frobenius(
     problem: MarginProblem,
@@ -113,7 +120,7 @@ def solve_from_frobenius(
     infeasibility, and the scale of the others. Its multipliers are where they start, unless a
     warm start has others.
     """
-    start = None if warm is None else warm.dual != 0
+    start = None if warm is None else warm.rows()
     frobenius = solve_frobenius(problem, start, _FROBENIUS[method])
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (

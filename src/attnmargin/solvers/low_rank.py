@@ -1,0 +1,143 @@
+"""Nuclear norm with at most m dimensions between keys and queries: factored local solutions.
+
+    min ½(‖K‖² + ‖Q‖²)   subject to   ⟨a_i, K Qᵀ⟩ ≥ b_i,   K (d, m), Q (e, m)
+
+Its value is the nuclear norm of ``K Qᵀ`` (paper A, (KQ-SVM) and (Att-SVM⋆)). The problem is not
+convex. From several starts, rows are linearised at (K, Q), which leaves a Frobenius problem over
+both factors, and the step to its solution is as long as pays; the best end is kept.
+"""
+
+import torch
+from torch import Tensor
+
+from attnmargin.norms import Nuclear
+from attnmargin.problem import MarginProblem, margin_problem
+from attnmargin.sample import seed_of
+from attnmargin.solvers.frobenius import flatten, solve_frobenius
+from attnmargin.solvers.outcome import SOLVED
+
+_STARTS, _ROUNDS = 8, 300
+# Relative gain of a round below which a start has ended.
+_ENOUGH = 1e-13
+_STEPS = tuple(0.5**k for k in range(9))
+# Weight of violations that no scaling can mend, in the merit of a point.
+_PENALTY = 10.0
+
+
+def local_solutions(problem: MarginProblem, W: Tensor, m: int, method: str) -> Tensor:
+    """Feasible W ``(B, d, e)`` of rank ≤ m, or NaN where none was found.
+
+    Args:
+        problem: rows with one batch dimension B.
+        W: the convex solutions, one of the starts.
+        m: width of K and Q.
+        method: how to solve the Frobenius problems.
+    """
+    flat = flatten(problem)
+    starts = _starts(W.to(torch.float64), m)
+    B = len(W)
+    many = _repeated(flat, _STARTS)
+    K, Q = (x.flatten(0, 1) for x in starts)
+    merit = _merit(many, K @ Q.mT)
+    live = torch.ones_like(merit, dtype=torch.bool)
+    for _ in range(_ROUNDS):
+        place = live.nonzero()[:, 0]
+        if len(place) == 0:
+            break
+        better = _round(many[place], K[place], Q[place], merit[place], method)
+        ended = ~(better[2] < (1.0 - _ENOUGH) * merit[place])
+        K[place], Q[place], merit[place] = better
+        live[place[ended]] = False
+    best = merit.reshape(_STARTS, B).argmin(0)
+    ends = _feasible(many, K @ Q.mT).unflatten(0, (_STARTS, B))[best, torch.arange(B)]
+    found = torch.isfinite(merit.reshape(_STARTS, B).amin(0))
+    return ends.where(found[:, None, None], torch.nan)
+
+
+def _starts(W: Tensor, m: int) -> tuple[Tensor, Tensor]:
+    """Factors ``(starts, B, ·, m)``: the m largest directions of W, and random mixtures of all."""
+    U, S, Vh = torch.linalg.svd(W, full_matrices=False)
+    root = S.sqrt().unsqueeze(-2)
+    generator = torch.Generator().manual_seed(seed_of("low rank starts"))
+    mix = torch.randn(_STARTS - 1, S.shape[-1], m, generator=generator, dtype=W.dtype)
+    mix = torch.linalg.qr(mix)[0].to(W.device).unsqueeze(1)
+    K = torch.cat(((U * root)[None, ..., :m], (U * root) @ mix))
+    Q = torch.cat(((Vh.mT * root)[None, ..., :m], (Vh.mT * root) @ mix))
+    return K, Q
+
+
+def _repeated(problem: MarginProblem, count: int) -> MarginProblem:
+    """A batch ``count`` times over."""
+    every = torch.arange(len(problem.left), device=problem.left.device).repeat(count)
+    return problem[every]
+
+
+def _feasible(problem: MarginProblem, W: Tensor) -> Tensor:
+    """W scaled up until it satisfies its inequalities with b > 0, where that is possible."""
+    rows = problem.apply(W)
+    counts = problem.mask & ~problem.equality & (problem.bound > 0)
+    factor = (problem.bound / rows).where(rows > 0, torch.inf).where(counts, 0.0)
+    fixed = (problem.mask & problem.equality & (problem.bound != 0)).any(-1)
+    scale = factor.amax(-1).where(~fixed, 1.0)
+    return W * scale.where(scale > 0, 1.0)[:, None, None]
+
+
+def _merit(problem: MarginProblem, W: Tensor) -> Tensor:
+    """Nuclear norm of the scaled W with a penalty on what scaling cannot mend, ``(B,)``."""
+    W = _feasible(problem, W)
+    finite = torch.isfinite(W).all(-1).all(-1)
+    W = W.where(finite[:, None, None], 0.0)
+    missing = problem.bound - problem.apply(W)
+    violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
+    size = problem.lengths().clamp_min(1e-300)
+    total = (violation / size).where(problem.mask, 0.0).sum(-1)
+    return (Nuclear().value(W) + _PENALTY * total).where(finite, torch.inf)
+
+
+def _balanced(K: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    """The factors of least norm with the same product."""
+    left, A = torch.linalg.qr(K)
+    right, B = torch.linalg.qr(Q)
+    U, S, Vh = torch.linalg.svd(A @ B.mT)
+    root = S.sqrt().unsqueeze(-2)
+    return left @ U * root, right @ Vh.mT * root
+
+
+def _round(
+    problem: MarginProblem, K: Tensor, Q: Tensor, merit: Tensor, method: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The best point on the way to the solution with linearised rows, if better than merit."""
+    K, Q = _balanced(K, Q)
+    linear = _linearised(problem, K, Q)
+    _, x, outcome, _ = solve_frobenius(linear, None, method)
+    ahead_K, ahead_Q = _split(x[..., 0], K, Q)
+    usable = (outcome == SOLVED)[:, None, None]
+    best = (K, Q, merit)
+    for step in _STEPS:
+        new_K = (K + step * (ahead_K - K)).where(usable, K)
+        new_Q = (Q + step * (ahead_Q - Q)).where(usable, Q)
+        value = _merit(problem, new_K @ new_Q.mT)
+        better = value < best[2]
+        wide = better[:, None, None]
+        best = (
+            new_K.where(wide, best[0]),
+            new_Q.where(wide, best[1]),
+            value.where(better, best[2]),
+        )
+    return best
+
+
+def _linearised(problem: MarginProblem, K: Tensor, Q: Tensor) -> MarginProblem:
+    """Rows over the vector (K, Q) that agree with ``⟨a_i, K Qᵀ⟩ ≥ b_i`` to first order."""
+    left, right = problem.left, problem.right
+    of_K = (left.unsqueeze(-1) * (right @ Q).unsqueeze(-2)).flatten(-2)
+    of_Q = (right.unsqueeze(-1) * (left @ K).unsqueeze(-2)).flatten(-2)
+    bound = problem.bound + problem.apply(K @ Q.mT)
+    rows = torch.cat((of_K, of_Q), -1)
+    one = rows.new_ones(len(rows), 1, 1)
+    return margin_problem(rows, one, bound, problem.equality, problem.mask)
+
+
+def _split(x: Tensor, K: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    size = K.shape[-2] * K.shape[-1]
+    return x[..., :size].reshape(K.shape), x[..., size:].reshape(Q.shape)

@@ -1,0 +1,41 @@
+"""Solutions along a path of norms, each the start of the next."""
+
+import math
+from collections.abc import Sequence
+
+from attnmargin.norms import Lp, Norm, Nuclear, as_norm
+from attnmargin.problem import MarginProblem
+from attnmargin.solution import Solution
+from attnmargin.solvers.entry import solve
+
+
+def solve_path(problem: MarginProblem, norms: Sequence[str | float | Norm]) -> list[Solution]:
+    """Solve in several norms, each from the solution in the nearest norm solved before.
+
+    The ℓp solutions are found outwards from p = 2, where the walk is short. The answers are those
+    of :func:`attnmargin.solve`, in the order of the norms.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(3, 4, 5, name="path")
+        >>> problem = am.token_problem(data.X, data.z, am.optimal_tokens(data))
+        >>> path = am.solve_path(problem, [1.25, 1.5, "fro", 3])
+        >>> [solution.norm.name for solution in path]
+        ['1.25', '1.5', 'fro', '3.0']
+    """
+    wanted = [as_norm(norm) for norm in norms]
+    found: dict[int, Solution] = {}
+    for i in sorted(range(len(wanted)), key=lambda i: abs(_place(wanted[i]))):
+        before = [other for other in found.values() if _on_the_way(other.norm, wanted[i])]
+        found[i] = solve(problem, wanted[i], warm_start=before[-1] if before else None)
+    return [found[i] for i in range(len(wanted))]
+
+
+def _place(norm: Norm) -> float:
+    """Where a norm stands on the path: 0 is Frobenius, conjugate powers lie opposite."""
+    return math.log(norm.p - 1.0) if isinstance(norm, Lp) else 0.0
+
+
+def _on_the_way(norm: Norm, goal: Norm) -> bool:
+    """Whether a norm lies between Frobenius and the goal."""
+    return not isinstance(norm, Nuclear) and _place(norm) * _place(goal) >= 0.0
