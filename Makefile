@@ -31,6 +31,8 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks.frobenius
+	$(BIN)/python -m benchmarks.conic
+	$(BIN)/python -m benchmarks.device --device cpu
 
 clean:
 	rm -rf $(VENV) build dist demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
