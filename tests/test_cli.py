@@ -212,3 +212,21 @@ def test_the_command_is_installed() -> None:
     command = Path(sys.executable).parent / "attnmargin"
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("attnmargin, version ")
+
+
+def test_limited_rank_and_uniqueness(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "local.npz"
+    arguments = ("solve", data_file, "--norm", "nuc", "--rank", "1")
+    code, out, _ = run(capsys, *arguments, "--json", "--out", path)
+    (result,) = json.loads(out)["results"]
+    assert code == 0
+    assert result["rank"] == 1
+    assert result["status"] in ("local", "optimal")
+    assert run(capsys, "verify", path)[0] == 0
+    unit = [[1.0, 0.0], [0.0, 1.0]]
+    am.margin_problem(unit, unit).save(tmp_path / "unit.npz")
+    code, out, _ = run(capsys, "solve", tmp_path / "unit.npz", "--norm", "nuc")
+    assert code == 0
+    assert "1 of 1: other W have the same norm" in out

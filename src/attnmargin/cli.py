@@ -30,23 +30,26 @@ def cli() -> None:
     show_default=True,
     help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
 )
+@click.option("--rank", type=int, help="nuclear norm: the width of K and Q, W = K Qᵀ")
 @click.option("--out", type=_FILE, help="save the solution as .npz, for attnmargin verify")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
-def solve(file: Path, norm: str, select: str, out: Path | None, as_json: bool) -> int:
+def solve(
+    file: Path, norm: str, select: str, rank: int | None, out: Path | None, as_json: bool
+) -> int:
     """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem)."""
     from attnmargin import tables
     from attnmargin.solvers import solve as solve_problem
 
     problem = tables.read_problem(file, select)
     with tables.waiting("solving (the first time on a machine, the solver is compiled)"):
-        solution = solve_problem(problem, norm)
+        solution = solve_problem(problem, norm, rank=rank)
     saved = None if out is None else solution.save(out)
     record = tables.solution_record(solution) | {"file": str(file), "out": saved and str(saved)}
     if as_json:
         tables.print_json(record)
     else:
         tables.print_solution(solution, record)
-    return 0 if record["optimal"] == record["problems"] else 1
+    return 0 if record["settled"] == record["problems"] else 1
 
 
 @cli.command()

@@ -48,15 +48,15 @@ class Solution:
     @cached_property
     def status(self) -> Any:
         """A :class:`Status`; for a batch a numpy array of them, shape ``*B``."""
-        status = self.certificate.status
+        proved = self.certificate.status
         if self.rank_limit is None:
-            return status
+            return proved
         low = (self.rank <= self.rank_limit).cpu().numpy()
         feasible = (self.certificate.primal <= self.certificate.tolerance).cpu().numpy()
-        open_ = np.asarray(status == Status.INACCURATE) & feasible & low
-        high = np.asarray(status == Status.OPTIMAL) & ~low
-        chosen = np.where(open_, Status.LOCAL, np.where(high, Status.INACCURATE, status))
-        return chosen[()]
+        status = np.array(proved, dtype=object)
+        status[(status == Status.OPTIMAL) & ~low] = Status.INACCURATE
+        status[(status == Status.INACCURATE) & feasible & low] = Status.LOCAL
+        return status[()]
 
     @cached_property
     def value(self) -> Tensor:

@@ -23,6 +23,7 @@ from attnmargin.files import read_npz
 from attnmargin.problem import MarginProblem, RowNames
 from attnmargin.selection import optimal_tokens, tied_tokens
 from attnmargin.solution import Solution
+from attnmargin.uniqueness import Uniqueness, uniqueness
 
 _MOST_LINES = 20
 _STYLE = {
@@ -108,6 +109,7 @@ def _support(solution: Solution, index: tuple[int, ...]) -> list[dict[str, int]]
 def solution_record(solution: Solution) -> dict[str, Any]:
     """Everything about a solution but the arrays, ready for JSON."""
     results = []
+    unique = np.asarray(uniqueness(solution))
     for index in solution.problem.members():
         status = _status(solution.status, index)
         result = {
@@ -118,6 +120,8 @@ def solution_record(solution: Solution) -> dict[str, Any]:
             **_proof_numbers(solution.certificate, index),
             "support": _support(solution, index),
             "iterations": int(solution.iterations[index]),
+            "rank": int(solution.rank[index]) if status != Status.INFEASIBLE else None,
+            "uniqueness": str(unique[index]),
         }
         if status == Status.INFEASIBLE:
             member = solution.problem[index]
@@ -128,6 +132,7 @@ def solution_record(solution: Solution) -> dict[str, Any]:
         "problems": len(results),
         "rows": solution.problem.M,
         "optimal": sum(result["status"] == Status.OPTIMAL for result in results),
+        "settled": sum(result["status"] in (Status.OPTIMAL, Status.LOCAL) for result in results),
         "results": results,
     }
 
@@ -184,7 +189,7 @@ def _rest(console: Console, results: list[dict[str, Any]], key: str) -> None:
 def print_solution(solution: Solution, record: dict[str, Any]) -> None:
     """Tables for people: every problem, and the support of a single one."""
     console = Console()
-    table = Table("problem", "status", "‖W‖", "margin", "gap", "support", "steps")
+    table = Table("problem", "status", "‖W‖", "margin", "gap", "rank", "support", "steps")
     table.columns[1].no_wrap = True
     for result in record["results"][:_MOST_LINES]:
         table.add_row(
@@ -193,11 +198,17 @@ def print_solution(solution: Solution, record: dict[str, Any]) -> None:
             _short(result["value"], ".4g"),
             _short(result["margin"], ".4g"),
             _short(result["gap"], ".1e"),
+            _short(result["rank"], "d"),
             str(len(result["support"])),
             str(result["iterations"]),
         )
     console.print(table)
     _rest(console, record["results"], "status")
+    several = [r["uniqueness"] == Uniqueness.NOT_UNIQUE for r in record["results"]]
+    if any(several):
+        console.print(
+            f"{sum(several)} of {len(several)}: other W have the same norm", soft_wrap=True
+        )
     for result in record["results"][:_MOST_LINES]:
         if "why" in result:
             prefix = f"problem {_label(result['index'])}: " if result["index"] else ""
