@@ -12,7 +12,6 @@ the second with u and z in the coordinates of their spans.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -152,28 +151,5 @@ def moreau_batched(form: Form) -> Callable[[Tensor, Tensor, Tensor], Answer]:
         solver.setup(np.zeros((B, 0)), program.G[:, used])
         answer = solver.solve(np.tile(program.c, (B, 1)), program.h)
         return program.read(np.asarray(answer.x), np.asarray(answer.z))
-
-    return run
-
-
-def cvxpy_power(p: float) -> Callable[[Tensor, Tensor, Tensor], Answer]:
-    """Paper B's call: ``cvxpy.pnorm`` over one constraint object per token pair."""
-
-    def run(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:
-        cvxpy: Any = import_module("cvxpy")
-        weights, duals = [], []
-        for tokens, queries, chosen in zip(X.numpy(), z.numpy(), alpha.tolist(), strict=True):
-            W = cvxpy.Variable((tokens.shape[-1], queries.shape[-1]))
-            rows = [
-                (tokens[i, a] - tokens[i, t]) @ W @ queries[i] >= 1
-                for i, a in enumerate(chosen)
-                for t in range(tokens.shape[1])
-                if t != a
-            ]
-            goal = cvxpy.Minimize(cvxpy.pnorm(cvxpy.vec(W, order="C"), p))
-            cvxpy.Problem(goal, rows).solve()
-            weights.append(torch.from_numpy(W.value))
-            duals.append(torch.tensor([float(row.dual_value) for row in rows]).double())
-        return torch.stack(weights), torch.stack(duals)
 
     return run

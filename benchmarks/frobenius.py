@@ -12,7 +12,7 @@ METHODS = {
     "attnmargin lockstep": rivals.ours_lockstep,
     "DAQP in a loop": rivals.daqp_in_a_loop,
     "moreau batched": rivals.moreau_batched,
-    "cvxpy as in the papers": rivals.cvxpy_as_in_the_papers,
+    "cvxpy as in the papers": rivals.cvxpy_as_in_the_papers(),
 }
 # cvxpy needs tens to hundreds of milliseconds for one instance: a few are enough.
 FEW = {"cvxpy as in the papers": 3}

@@ -5,6 +5,7 @@ batch, so that building the problem is part of its time, and its accuracy is cer
 :func:`attnmargin.certify` like ours.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -27,23 +28,28 @@ def ours_lockstep(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:
     return solution.W, solution.dual
 
 
-def cvxpy_as_in_the_papers(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:
+def cvxpy_as_in_the_papers(p: float = 2.0) -> Callable[[Tensor, Tensor, Tensor], Answer]:
     """One constraint object per token pair, default solver, one instance at a time."""
-    cvxpy: Any = import_module("cvxpy")
 
-    weights, duals = [], []
-    for tokens, queries, chosen in zip(X.numpy(), z.numpy(), alpha.tolist(), strict=True):
-        W = cvxpy.Variable((tokens.shape[-1], queries.shape[-1]))
-        rows = [
-            (tokens[i, a] - tokens[i, t]) @ W @ queries[i] >= 1
-            for i, a in enumerate(chosen)
-            for t in range(tokens.shape[1])
-            if t != a
-        ]
-        cvxpy.Problem(cvxpy.Minimize(cvxpy.norm(W, "fro")), rows).solve()
-        weights.append(torch.from_numpy(W.value))
-        duals.append(torch.tensor([float(row.dual_value) for row in rows]).double())
-    return torch.stack(weights), torch.stack(duals)
+    def run(X: Tensor, z: Tensor, alpha: Tensor) -> Answer:
+        cvxpy: Any = import_module("cvxpy")
+        weights, duals = [], []
+        for tokens, queries, chosen in zip(X.numpy(), z.numpy(), alpha.tolist(), strict=True):
+            W = cvxpy.Variable((tokens.shape[-1], queries.shape[-1]))
+            rows = [
+                (tokens[i, a] - tokens[i, t]) @ W @ queries[i] >= 1
+                for i, a in enumerate(chosen)
+                for t in range(tokens.shape[1])
+                if t != a
+            ]
+            entries = cvxpy.vec(W, order="C")
+            goal = cvxpy.norm(W, "fro") if p == 2.0 else cvxpy.pnorm(entries, p)
+            cvxpy.Problem(cvxpy.Minimize(goal), rows).solve()
+            weights.append(torch.from_numpy(W.value))
+            duals.append(torch.tensor([float(row.dual_value) for row in rows]).double())
+        return torch.stack(weights), torch.stack(duals)
+
+    return run
 
 
 def _dual_gram(X: Tensor, z: Tensor, alpha: Tensor) -> tuple[am.MarginProblem, Any]:

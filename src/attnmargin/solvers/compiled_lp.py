@@ -194,12 +194,9 @@ def _schur(P: Rows, at: Point, bend: float) -> None:
 @jit
 def _factor(P: Rows, at: Point) -> None:
     """Factors of the Schur matrix and its barrier term."""
-    largest = 0.0
-    for i in range(P.b.size):
-        largest = max(largest, at.L[i, i])
     for i in range(P.b.size):
         barrier = 0.0 if P.free[i] else at.slack[i] / at.dual[i]
-        at.L[i, i] += barrier + REGULAR * largest
+        at.L[i, i] += barrier + REGULAR * at.L[i, i]
     cholesky(at.L)
 
 

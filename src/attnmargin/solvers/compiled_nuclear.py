@@ -30,10 +30,10 @@ from attnmargin.solvers.interior import (
     TINY,
 )
 from attnmargin.solvers.linear import (
+    cholesky,
     combine,
     complementarity,
     inner,
-    positive,
     product,
     ratio_step,
     substitute,
@@ -118,12 +118,12 @@ def _inside(at: Point, move: Move, step: float, trial: Floats) -> bool:
         for e in range(a + 1):
             trial[a, e] = step * (move.F[a, e] - step * move.square[a, e])
         trial[a, a] += at.f[a]
-    if not positive(trial):
+    if not cholesky(trial):
         return False
     for a in range(q):
         for e in range(a + 1):
             trial[a, e] = at.Y[a, e] + step * move.Y[a, e]
-    return positive(trial)
+    return cholesky(trial)
 
 
 @jit

@@ -22,7 +22,7 @@ _COUNTS = 1e-6
 # The compiled and the torch method, each with the method of its kind for the Frobenius norm.
 _FROBENIUS = {"interior": "active-set", "lockstep": "lockstep"}
 METHODS = ("interior", "lockstep")
-# Share of its largest diagonal entry that is added to a Schur matrix.
+# Share of itself that is added to every diagonal entry of a Schur matrix.
 REGULAR = 1e-15
 # Share of a long step that a careful one takes.
 CAREFUL_PART = 0.7

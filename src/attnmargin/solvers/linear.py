@@ -38,19 +38,6 @@ def inner(A: Floats, B: Floats, out: Floats) -> None:
 
 
 @jit
-def positive(A: Floats) -> bool:
-    """Whether a symmetric matrix is positive definite; its lower triangle is spent."""
-    for i in range(A.shape[0]):
-        for k in range(i):
-            A[i, k] = (A[i, k] - dot(A[i], A[k], k)) * A[k, k]
-        pivot = A[i, i] - dot(A[i], A[i], i)
-        if not pivot > 0.0:
-            return False
-        A[i, i] = 1.0 / np.sqrt(pivot)
-    return True
-
-
-@jit
 def factor(A: Floats, pivot: Ints) -> None:
     """``P A = L U`` in place, with row exchanges and the reciprocals of U's diagonal.
 
@@ -85,13 +72,19 @@ def substitute(A: Floats, pivot: Ints, x: Floats) -> None:
 
 
 @jit
-def cholesky(A: Floats) -> None:
-    """Lower factor in place, with the reciprocals of its diagonal; a lost pivot gets zero."""
+def cholesky(A: Floats) -> bool:
+    """Lower factor in place, with the reciprocals of its diagonal; whether A is positive definite.
+
+    A pivot that is lost gets the reciprocal zero.
+    """
+    positive = True
     for i in range(A.shape[0]):
         for k in range(i):
             A[i, k] = (A[i, k] - dot(A[i], A[k], k)) * A[k, k]
         pivot = A[i, i] - dot(A[i], A[i], i)
+        positive = positive and pivot > 0.0
         A[i, i] = 1.0 / np.sqrt(pivot) if pivot > 0.0 else 0.0
+    return positive
 
 
 @jit

@@ -114,7 +114,7 @@ class _Iteration:
         schur = (A * self.weight.unsqueeze(-2)) @ A.mT
         schur += (bend * self.values).unsqueeze(-1) * self.values.unsqueeze(-2)
         diagonal = schur.diagonal(dim1=-2, dim2=-1)
-        least = REGULAR * diagonal.amax(-1, keepdim=True)
+        least = REGULAR * diagonal
         diagonal += (self.point.slack / self.point.dual).where(~self.rows.free, 0.0) + least
         self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
 

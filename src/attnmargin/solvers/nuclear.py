@@ -119,7 +119,7 @@ class _Iteration:
         schur += 2.0 * rows.gram * (self.z @ self.Y @ self.z.mT)
         diagonal = schur.diagonal(dim1=-2, dim2=-1)
         # Equal rows would make the matrix singular at the end of the path.
-        least = REGULAR * diagonal.amax(-1, keepdim=True)
+        least = REGULAR * diagonal
         diagonal += (point.slack / point.dual).where(~rows.free, 0.0) + least
         self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
 

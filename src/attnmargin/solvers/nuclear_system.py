@@ -167,11 +167,8 @@ def _build(P: Rows, at: Point) -> None:
 def system(P: Rows, at: Point) -> None:
     """Factors of the Schur matrix in λ with its barrier term."""
     _build(P, at)
-    largest = 0.0
-    for i in range(P.b.size):
-        largest = max(largest, at.schur[i, i])
     # Equal rows would make the matrix singular at the end of the path.
     for i in range(P.b.size):
         barrier = 0.0 if P.free[i] else at.slack[i] / at.dual[i]
-        at.schur[i, i] += barrier + REGULAR * largest
+        at.schur[i, i] += barrier + REGULAR * at.schur[i, i]
     factor(at.schur, at.pivot)
