@@ -21,7 +21,7 @@ demo: setup
 
 # numba's cache does not see a change in a file that another one imports: drop what is stale.
 test: lint
-	for file in src/attnmargin/solvers/*.py; do find src -name '*.nbi' ! -newer $$file -delete; done
+	for file in src/attnmargin/*.py src/attnmargin/*/*.py; do find src -name '*.nbi' ! -newer $$file -delete; done
 	$(BIN)/python -m pytest
 
 lint: setup

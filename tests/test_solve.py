@@ -401,8 +401,8 @@ def test_bad_arguments(arguments: dict[str, object], words: str) -> None:
 
 
 def test_without_numba_the_torch_method_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("entry", "compiled"):
-        module = import_module(f"attnmargin.solvers.{name}")
+    for name in ("solvers.entry", "compiled"):
+        module = import_module(f"attnmargin.{name}")
         monkeypatch.setattr(module, "can_compile", lambda: False)
     for norm, method in (("fro", "active-set"), ("nuc", "interior"), (3, "interior")):
         assert am.solve(plain_problem(1.0), norm).status == "optimal"

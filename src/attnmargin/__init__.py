@@ -1,5 +1,6 @@
 """attnmargin tells what attention will learn: which tokens it selects, and by what margin."""
 
+from attnmargin.attention import gradient, logits, probabilities
 from attnmargin.builders import embedding_problem, finite_problem, label_problem, token_problem
 from attnmargin.certify import Certificate, Status, certify
 from attnmargin.data import AttentionData
@@ -10,12 +11,25 @@ from attnmargin.errors import (
     InputError,
     MissingPackageError,
 )
+from attnmargin.heads import FunctionHead, Head, QuadraticHead, ReLUHead, VocabularyHead
+from attnmargin.losses import Loss
+from attnmargin.measure import (
+    bregman,
+    correlation,
+    fit_rate,
+    largest_probability,
+    misalignment,
+    rank_profile,
+    token_probability,
+)
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear
+from attnmargin.optim import MirrorDescent
 from attnmargin.problem import MarginProblem, margin_problem
 from attnmargin.sample import random_data, seed_of
 from attnmargin.selection import optimal_tokens, scores, tied_tokens
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
+from attnmargin.training import Trajectory, train
 from attnmargin.uniqueness import Uniqueness, uniqueness
 
 __all__ = [
@@ -23,29 +37,48 @@ __all__ = [
     "AttnMarginError",
     "Certificate",
     "Frobenius",
+    "FunctionHead",
+    "Head",
     "InaccurateError",
     "InfeasibleError",
     "InputError",
+    "Loss",
     "Lp",
     "MarginProblem",
+    "MirrorDescent",
     "MissingPackageError",
     "Norm",
     "Nuclear",
+    "QuadraticHead",
+    "ReLUHead",
     "Solution",
     "Status",
+    "Trajectory",
     "Uniqueness",
+    "VocabularyHead",
+    "bregman",
     "certify",
+    "correlation",
     "embedding_problem",
     "finite_problem",
+    "fit_rate",
+    "gradient",
     "label_problem",
+    "largest_probability",
+    "logits",
     "margin_problem",
+    "misalignment",
     "optimal_tokens",
+    "probabilities",
     "random_data",
+    "rank_profile",
     "scores",
     "seed_of",
     "solve",
     "solve_path",
     "tied_tokens",
+    "token_probability",
     "token_problem",
+    "train",
     "uniqueness",
 ]

@@ -127,3 +127,22 @@ def as_norm(norm: "str | float | Norm") -> Norm:
         if isinstance(error, InputError):
             raise
         raise InputError("norm", repr(norm), "'fro', 'nuc' or a number p > 1") from None
+
+
+def mirror(x: Tensor, p: "float | Tensor") -> Tensor:
+    """``∇ψ(x) = sign(x) |x|^{p−1}`` for the potential ``ψ = (1/p) Σ |x|^p`` (paper B)."""
+    return x if isinstance(p, float) and p == 2.0 else x.sign() * x.abs() ** (p - 1.0)
+
+
+def inverse_mirror(y: Tensor, p: "float | Tensor") -> Tensor:
+    """The x with ``∇ψ(x) = y``: ``sign(y) |y|^{1/(p−1)}``."""
+    return y if isinstance(p, float) and p == 2.0 else y.sign() * y.abs() ** (1.0 / (p - 1.0))
+
+
+def power_norm(x: Tensor, p: "float | Tensor") -> Tensor:
+    """Entrywise ℓp norm of matrices ``(B, d, e)``, ``(B, 1, 1)``; p may be ``(B, 1, 1)``."""
+    if isinstance(p, float):
+        return _entrywise(x, p)[..., None, None]
+    largest = x.abs().amax((-2, -1), keepdim=True)
+    ratio = x.abs() / largest.where(largest > 0, 1.0)
+    return largest * (ratio**p).sum((-2, -1), keepdim=True) ** (1.0 / p)

@@ -18,21 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from attnmargin.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline
 from attnmargin.solvers.basis import (
     SMALL,
     Basis,
-    Bools,
-    Floats,
-    Ints,
     Rows,
-    add,
     apply,
     coefficients,
     combine,
-    dot,
     drop,
-    jit,
-    jit_inline,
     lower,
     place,
     project,

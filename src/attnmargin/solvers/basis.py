@@ -1,33 +1,21 @@
 """The active rows of one problem and their Cholesky factor, compiled with numba.
 
 A basis is a set of independent rows ``a_i = left_i queryᵀ`` of about unit length. Functions
-take and return plain numbers and write into the arrays they are given. numba's cache watches
-one file at a time: after a change here, ``make test`` drops what it holds of
-:mod:`attnmargin.solvers.active_set`.
+take and return plain numbers and write into the arrays they are given.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from attnmargin.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, mix
 
 # A row closer than this to the span of the active rows counts as lying in it.
 _DEPENDENT = 1e-11
 # A squared distance as small as this, times the squared size of the coefficients, has lost its
 # digits on the Gram matrix and is measured on the rows; above the second it never has.
 _DOUBTFUL, SMALL = 1e-10, 1e-2
-
-_options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
-_options["fastmath"] = {"reassoc", "contract", "nsz"}
-jit = njit(**_options)
-# For what runs once per iteration: handing the arrays over would cost as much as the work.
-jit_inline = njit(forceinline=True, **_options)
 
 
 class Rows(NamedTuple):
@@ -52,48 +40,6 @@ class Basis(NamedTuple):
     L: Floats  # (most, most), lower, with the reciprocals of its diagonal
     r: Floats  # (most,) coefficients of an entering row on the active ones
     gram: Floats  # (most, M) inner products of the active rows with all rows
-
-
-@jit
-def dot(x: Floats, y: Floats, size: int) -> float:
-    total = 0.0
-    for i in range(size):
-        total += x[i] * y[i]
-    return total
-
-
-@jit
-def add(x: Floats, factor: float, y: Floats, size: int) -> None:
-    for i in range(size):
-        x[i] += factor * y[i]
-
-
-@jit
-def copy(out: Floats, x: Floats) -> None:
-    for i in range(x.size):
-        out[i] = x[i]
-
-
-@jit
-def copy_rows(out: Floats, x: Floats) -> None:
-    for i in range(x.shape[0]):
-        copy(out[i], x[i])
-
-
-@jit
-def mix(out: Floats, weight: Floats, rows: Floats) -> None:
-    """out += Σ_c weight_c rows_c, four rows at a time to spare memory traffic."""
-    fours = weight.size - weight.size % 4
-    for c in range(0, fours, 4):
-        w0, w1, w2, w3 = weight[c], weight[c + 1], weight[c + 2], weight[c + 3]
-        for i in range(out.size):
-            out[i] += (
-                w0 * rows[c, i] + w1 * rows[c + 1, i] + w2 * rows[c + 2, i] + w3 * rows[c + 3, i]
-            )
-    for c in range(fours, weight.size):
-        factor = weight[c]
-        for i in range(out.size):
-            out[i] += factor * rows[c, i]
 
 
 @jit

@@ -12,19 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.solvers.basis import (
-    Bools,
-    Floats,
-    Ints,
-    add,
-    apply,
-    copy,
-    copy_rows,
-    dot,
-    jit,
-    lower,
-    upper,
-)
+from attnmargin.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
+from attnmargin.solvers.basis import apply, lower, upper
 from attnmargin.solvers.interior import (
     CAREFUL_ITERATIONS,
     CAREFUL_PART,

@@ -10,17 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.solvers.basis import (
-    Bools,
-    Floats,
-    Ints,
-    add,
-    apply,
-    copy,
-    copy_rows,
-    dot,
-    jit,
-)
+from attnmargin.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
+from attnmargin.solvers.basis import apply
 from attnmargin.solvers.interior import (
     CAREFUL_ITERATIONS,
     CAREFUL_PART,

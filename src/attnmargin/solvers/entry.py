@@ -8,11 +8,11 @@ from torch import Tensor
 
 from attnmargin.arrays import Array, as_tensor
 from attnmargin.certify import Status, certify
+from attnmargin.compiled import can_compile, check_compiled
 from attnmargin.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution
-from attnmargin.solvers.compiled import can_compile, check_compiled
 from attnmargin.solvers.frobenius import METHODS as FROBENIUS_METHODS
 from attnmargin.solvers.frobenius import solve_frobenius
 from attnmargin.solvers.interior import METHODS as INTERIOR_METHODS

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.compiled import in_threads
 from attnmargin.problem import MarginProblem, RowNames
-from attnmargin.solvers.compiled import in_threads
 from attnmargin.solvers.lockstep import solve_lockstep
 
 METHODS = ("active-set", "lockstep")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnmargin.solvers.basis import Bools, Floats, Ints, add, dot, jit, mix
+from attnmargin.kernels import Bools, Floats, Ints, add, dot, jit, mix
 
 
 @jit

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.compiled import in_threads
 from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem
-from attnmargin.solvers.compiled import in_threads
 from attnmargin.solvers.frobenius import Answer
 from attnmargin.solvers.interior import (
     CAREFUL_PART,

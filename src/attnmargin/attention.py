@@ -1,0 +1,206 @@
+"""Softmax attention and its gradients, exact in direction however far the softmax saturates.
+
+For sequence i with logits ``a_i = X_i W z_i``, probabilities ``s_i`` and output ``o_i = X_iᵀ s_i``
+
+    −∇L(W) = (1/n) Σ_i κ_i Σ_t s_it (g_it − ḡ_i) x_it z_iᵀ,   ḡ_i = Σ_t s_it g_it,
+
+with the scores ``g_it = ⟨direction_i, x_it⟩`` of the head and the slope ``κ_i`` of the loss (paper
+A, (17); for a linear head ``g`` is the token score γ). Sums are over differences to the most
+likely token, and a common factor of a trial is kept as a logarithm: probabilities of 1 − 1e-300
+lose no digit of the direction.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, finite, floats
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.heads import Head, as_head
+from attnmargin.losses import Loss, as_loss
+from attnmargin.selection import scores
+
+
+@final
+@dataclass
+class Sequences:
+    """Data with one batch dimension B and one query per sequence."""
+
+    X: Tensor  # (B, N, T, d); zero where a token is hidden
+    z: Tensor  # (B, N, e)
+    hidden: Tensor | None  # bool (B, N, T)
+    y: Tensor | None  # (B, N)
+    batch: torch.Size
+    queries: torch.Size  # (n,) or (n, K)
+
+    def logits(self, W: Tensor) -> Tensor:
+        """``X W z``, ``(B, N, T)``, for W ``(B, d, e)``; −inf at hidden tokens."""
+        return self.seen((self.X @ (self.z @ W.mT).unsqueeze(-1)).squeeze(-1))
+
+    def seen(self, logits: Tensor) -> Tensor:
+        return logits if self.hidden is None else logits.masked_fill(self.hidden, -torch.inf)
+
+    def shaped(self, rows: Tensor) -> Tensor:
+        """``(B, N, …)`` in the shape of the data, ``(*B, n, …)`` or ``(*B, n, K, …)``."""
+        return rows.reshape(*self.batch, *self.queries, *rows.shape[2:])
+
+
+def sequences(data: AttentionData) -> Sequences:
+    """The data with several queries of a sequence written as several sequences."""
+    batch, T, d = data.batch_shape, data.T, data.d
+    several = data.z.ndim == data.X.ndim
+    queries = data.z.shape[-3:-1] if several else data.z.shape[-2:-1]
+    X = data.X.unsqueeze(-3) if several else data.X
+    X = X.expand(*batch, *queries, T, d).reshape(batch.numel(), -1, T, d)
+    z = data.z.expand(*batch, *queries, d).reshape(batch.numel(), -1, d)
+    y = None if data.y is None else data.y.expand(*batch, *queries).reshape(batch.numel(), -1)
+    hidden = None
+    if data.mask is not None:
+        mask = data.mask
+        if several and mask.ndim < data.X.ndim:
+            mask = mask.unsqueeze(-2)
+        elif not several and mask.ndim == data.X.ndim:
+            mask = mask.squeeze(-2)
+        hidden = ~mask.expand(*batch, *queries, T).reshape(batch.numel(), -1, T)
+    return Sequences(X, z, hidden, y, batch, queries)
+
+
+def _weights(data: AttentionData, W: Array) -> Tensor:
+    W = finite("W", floats("W", W, like=data.X))
+    full = (*data.batch_shape, data.d, data.d)
+    if W.ndim < 2 or W.shape[-2:] != full[-2:]:
+        raise InputError("W", f"shape {tuple(W.shape)}", f"{full}, or {full[-2:]} for all")
+    return W.expand(full).reshape(-1, data.d, data.d)
+
+
+def logits(data: AttentionData, W: Array) -> Tensor:
+    """``X_i W z_i``, ``(*B, n, T)`` or ``(*B, n, K, T)``; −inf at hidden tokens.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 2.0]])
+        >>> am.logits(data, [[1.0, 0.0], [0.0, 1.0]]).tolist()
+        [[1.0, 2.0]]
+    """
+    flat = sequences(data)
+    return flat.shaped(flat.logits(_weights(data, W)))
+
+
+def probabilities(data: AttentionData, W: Array) -> Tensor:
+    """``softmax(X_i W z_i)``, in the shape of :func:`logits`; zero at hidden tokens.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 2.0]])
+        >>> am.probabilities(data, [[1.0, 0.0], [0.0, 1.0]]).round(decimals=3).tolist()
+        [[0.269, 0.731]]
+    """
+    return torch.softmax(logits(data, W), -1).nan_to_num(nan=0.0)
+
+
+@final
+@dataclass
+class Slope:
+    """The negative gradient in the logits: ``e^{log_scale} c``, and what came with it."""
+
+    c: Tensor  # (B, N, T); sums to zero over tokens; the largest terms are about one
+    log_scale: Tensor  # (B, 1, 1)
+    loss: Tensor  # (B,), mean over sequences
+    log_s: Tensor  # (B, N, T) logarithms of the probabilities
+    s: Tensor  # (B, N, T)
+    top: Tensor  # int (B, N, 1) most likely token
+    log_slope: Tensor  # (B, N), log κ
+    lift: Tensor  # (B, N, T), scores relative to that of the most likely token
+    mean: Tensor  # (B, N, 1), the mean of the lift
+
+
+@final
+class Objective:
+    """The loss of a head on sequences."""
+
+    def __init__(self, flat: Sequences, head: Head | None, loss: Loss, gamma: Tensor | None):
+        self.flat, self.head, self.loss, self.gamma = flat, head, loss, gamma
+
+    def slope(self, logits: Tensor) -> Slope:
+        """The slope at logits ``(B, N, T)``."""
+        log_s = torch.log_softmax(logits, -1)
+        s = log_s.exp()
+        top = logits.argmax(-1, keepdim=True)
+        if self.head is None and self.gamma is not None:
+            lift = self.gamma - self.gamma.gather(-1, top)
+            mean = (s * lift).sum(-1, keepdim=True)
+            u = (self.gamma.gather(-1, top) + mean).squeeze(-1)
+            loss, log_slope = self.loss.value(u), self.loss.log_slope(u)
+            if self.loss.name == "squared":
+                lift = lift * self.loss.falls(u).unsqueeze(-1)
+                mean = mean * self.loss.falls(u).unsqueeze(-1)
+        else:
+            assert self.head is not None
+            o = (s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
+            pull = self.head.pull(o, self.flat.y, self.loss)
+            g = (self.flat.X @ pull.direction.unsqueeze(-1)).squeeze(-1)
+            lift = g - g.gather(-1, top)
+            mean = (s * lift).sum(-1, keepdim=True)
+            loss, log_slope = pull.loss, pull.log_slope
+        c, log_scale = _coefficients(log_s, top, lift - mean, log_slope)
+        return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean)
+
+
+def _coefficients(
+    log_s: Tensor, top: Tensor, centred: Tensor, log_slope: Tensor
+) -> tuple[Tensor, Tensor]:
+    """``κ s (g − ḡ) / n`` as ``e^{log_scale} c``; the top token gets minus the sum of the rest."""
+    weight = (log_s + log_slope.unsqueeze(-1)).scatter(-1, top, -torch.inf)
+    largest = weight.amax((-2, -1), keepdim=True)
+    largest = largest.where(torch.isfinite(largest), 0.0)
+    c = (weight - largest).exp() * centred
+    c.scatter_(-1, top, -c.sum(-1, keepdim=True))
+    return c, largest - math.log(log_s.shape[-2])
+
+
+def objective(
+    data: AttentionData,
+    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    loss: str | Loss = "logistic",
+) -> Objective:
+    """The loss of data under a head; the linear head is ``data.v``."""
+    chosen, flat = as_head(head), sequences(data)
+    gamma = None
+    if chosen is None:
+        gamma = scores(data).expand(*flat.batch, *flat.queries, data.T)
+        gamma = gamma.reshape(flat.X.shape[:-1])
+        if flat.hidden is not None:
+            gamma = gamma.masked_fill(flat.hidden, 0.0)
+    return Objective(flat, chosen, as_loss(loss), gamma)
+
+
+def gradient(
+    data: AttentionData,
+    W: Array,
+    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    loss: str | Loss = "logistic",
+) -> tuple[Tensor, Tensor]:
+    """Gradient of the mean loss in W, up to a positive factor per trial that is given apart.
+
+    Returns:
+        ``(G, log_scale)``, ``(*B, d, d)`` and ``(*B,)``: the gradient is ``e^{log_scale} G``, and
+        G has entries of ordinary size even where the gradient itself would underflow.
+
+    Example:
+        >>> import attnmargin as am, torch
+        >>> data = am.random_data(2, 3, 4, name="gradient")
+        >>> W = 1e4 * am.solve(am.token_problem(data.X, data.z, am.optimal_tokens(data))).W
+        >>> G, log_scale = am.gradient(data, W)
+        >>> bool(log_scale < -9e3), bool(G.abs().max() > 1e-3)
+        (True, True)
+    """
+    goal, flat = objective(data, head, loss), sequences(data)
+    slope = goal.slope(flat.logits(_weights(data, W)))
+    keys = (slope.c.unsqueeze(-2) @ flat.X).squeeze(-2)
+    G = -(keys.mT @ flat.z)
+    return G.reshape(*flat.batch, data.d, data.d), slope.log_scale.reshape(flat.batch)

@@ -1,0 +1,63 @@
+"""The compiler's options, and operations on small arrays, compiled with numba.
+
+numba's cache watches one file at a time: after a change here, ``make test`` drops what it holds of
+the files that use this one.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
+_options["fastmath"] = {"reassoc", "contract", "nsz"}
+jit = njit(**_options)
+# For what runs once per iteration: handing the arrays over would cost as much as the work.
+jit_inline = njit(forceinline=True, **_options)
+
+
+@jit
+def dot(x: Floats, y: Floats, size: int) -> float:
+    total = 0.0
+    for i in range(size):
+        total += x[i] * y[i]
+    return total
+
+
+@jit
+def add(x: Floats, factor: float, y: Floats, size: int) -> None:
+    for i in range(size):
+        x[i] += factor * y[i]
+
+
+@jit
+def copy(out: Floats, x: Floats) -> None:
+    for i in range(x.size):
+        out[i] = x[i]
+
+
+@jit
+def copy_rows(out: Floats, x: Floats) -> None:
+    for i in range(x.shape[0]):
+        copy(out[i], x[i])
+
+
+@jit
+def mix(out: Floats, weight: Floats, rows: Floats) -> None:
+    """out += Σ_c weight_c rows_c, four rows at a time to spare memory traffic."""
+    fours = weight.size - weight.size % 4
+    for c in range(0, fours, 4):
+        w0, w1, w2, w3 = weight[c], weight[c + 1], weight[c + 2], weight[c + 3]
+        for i in range(out.size):
+            out[i] += (
+                w0 * rows[c, i] + w1 * rows[c + 1, i] + w2 * rows[c + 2, i] + w3 * rows[c + 3, i]
+            )
+    for c in range(fours, weight.size):
+        factor = weight[c]
+        for i in range(out.size):
+            out[i] += factor * rows[c, i]

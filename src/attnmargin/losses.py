@@ -1,0 +1,133 @@
+"""Losses of a margin u, each with the logarithm of its slope, which does not underflow."""
+
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from attnmargin.errors import InputError
+
+
+class Loss(ABC):
+    """A loss ``ℓ(u)`` of a margin; all methods work entry by entry."""
+
+    name: str
+
+    @abstractmethod
+    def value(self, u: Tensor) -> Tensor:
+        """``ℓ(u)``."""
+
+    @abstractmethod
+    def log_slope(self, u: Tensor) -> Tensor:
+        """``log |ℓ'(u)|``."""
+
+    def falls(self, u: Tensor) -> Tensor:
+        """+1 where ``ℓ' ≤ 0``, −1 where it is positive."""
+        return torch.ones_like(u)
+
+    @abstractmethod
+    def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
+        """``(M₀, M₁)`` of paper A, Assumption A, over ``|u| ≤ largest``."""
+
+
+@final
+class Logistic(Loss):
+    """``log(1 + e^{−u})``."""
+
+    name = "logistic"
+
+    def value(self, u: Tensor) -> Tensor:
+        return softplus(-u)
+
+    def log_slope(self, u: Tensor) -> Tensor:
+        return -softplus(u)
+
+    def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.full_like(largest, 0.25), torch.ones_like(largest)
+
+
+@final
+class Exponential(Loss):
+    """``e^{−u}``."""
+
+    name = "exponential"
+
+    def value(self, u: Tensor) -> Tensor:
+        return (-u).exp()
+
+    def log_slope(self, u: Tensor) -> Tensor:
+        return -u
+
+    def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
+        return largest.exp(), largest.exp()
+
+
+@final
+class Linear(Loss):
+    """``−u``."""
+
+    name = "linear"
+
+    def value(self, u: Tensor) -> Tensor:
+        return -u
+
+    def log_slope(self, u: Tensor) -> Tensor:
+        return torch.zeros_like(u)
+
+    def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros_like(largest), torch.ones_like(largest)
+
+
+@final
+class Squared(Loss):
+    """``(1 − u)²``; it falls for u < 1 only."""
+
+    name = "squared"
+
+    def value(self, u: Tensor) -> Tensor:
+        return (1.0 - u) ** 2
+
+    def log_slope(self, u: Tensor) -> Tensor:
+        return (2.0 * (1.0 - u).abs()).log()
+
+    def falls(self, u: Tensor) -> Tensor:
+        return torch.where(u <= 1.0, 1.0, -1.0).to(u.dtype)
+
+    def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.full_like(largest, 2.0), 2.0 * (1.0 + largest)
+
+
+@final
+class Log(Loss):
+    """``−log u`` for u > 0: the log-loss of paper C, where u is a probability."""
+
+    name = "log"
+
+    def value(self, u: Tensor) -> Tensor:
+        return -u.log()
+
+    def log_slope(self, u: Tensor) -> Tensor:
+        return -u.log()
+
+    def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
+        raise InputError("lr", "'auto' with the loss 'log'", "a loss with a bounded slope")
+
+
+LOSSES: dict[str, type[Loss]] = {
+    loss.name: loss for loss in (Logistic, Exponential, Linear, Squared, Log)
+}
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """The loss that a word means.
+
+    >>> as_loss("logistic").value(torch.tensor(0.0))
+    tensor(0.6931)
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise InputError("loss", repr(loss), f"one of {', '.join(LOSSES)}, or a Loss")
+    return LOSSES[loss]()

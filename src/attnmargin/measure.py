@@ -1,0 +1,147 @@
+"""Measures of weights: direction, divergence, probabilities, ranks, rates."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, broadcast, floats, integers
+from attnmargin.attention import probabilities
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.norms import mirror, power_norm
+from attnmargin.selection import optimal_tokens
+
+
+def _pair(W1: Array, W2: Array) -> tuple[Tensor, Tensor]:
+    first = floats("W1", W1)
+    second = floats("W2", W2, like=first)
+    if first.ndim < 2 or second.ndim < 2 or first.shape[-2:] != second.shape[-2:]:
+        got = f"shapes {tuple(first.shape)} and {tuple(second.shape)}"
+        raise InputError("W1 and W2", got, "matrices (*B, d, e) of one shape")
+    batch = broadcast({"W1": first.shape[:-2], "W2": second.shape[:-2]})
+    return first.expand(*batch, *first.shape[-2:]), second.expand(*batch, *second.shape[-2:])
+
+
+def correlation(W1: Array, W2: Array) -> Tensor:
+    """``⟨W₁, W₂⟩ / (‖W₁‖_F ‖W₂‖_F)``, shape ``(*B)`` (paper A, Section 5.1); 0 where one is zero.
+
+    Example:
+        >>> import attnmargin as am
+        >>> float(am.correlation([[3.0, 0.0]], [[3.0, 4.0]]))
+        0.6
+    """
+    first, second = _pair(W1, W2)
+    norms = (power_norm(x, 2.0) for x in (first, second))
+    first, second = (
+        x / size.where(size > 0, 1.0) for x, size in zip((first, second), norms, strict=True)
+    )
+    return (first * second).sum((-2, -1))
+
+
+def bregman(W1: Array, W2: Array, p: float) -> Tensor:
+    """Directional Bregman divergence ``D_ψ(W₁/‖W₁‖_p, W₂/‖W₂‖_p)``, shape ``(*B)``.
+
+    ``ψ = (1/p) Σ |w|^p``, ``D_ψ(a, b) = ψ(a) − ψ(b) − ⟨∇ψ(b), a − b⟩`` (paper B, Theorem 4). Not
+    symmetric; for p = 2 it is ``1 − correlation``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> round(float(am.bregman([[3.0, 0.0]], [[3.0, 4.0]], p=2)), 12)
+        0.4
+    """
+    if not 1.0 < p < float("inf"):
+        raise InputError("p", f"{p:g}", "a finite p > 1")
+    p = float(p)
+    first, second = _pair(W1, W2)
+    sizes = [power_norm(x, p) for x in (first, second)]
+    if not all(bool((size > 0).all()) for size in sizes):
+        raise InputError("W1 and W2", "a zero matrix", "matrices that have a direction")
+    a, b = first / sizes[0], second / sizes[1]
+    # ψ(a) = ψ(b) = 1/p, and ⟨∇ψ(b), b⟩ = 1: what remains cancels least written so.
+    return (mirror(b, p) * (b - a)).sum((-2, -1))
+
+
+def misalignment(W: Array, solution: Array) -> Tensor:
+    """``1 − correlation``, without the cancellation: ``½‖W/‖W‖ − V/‖V‖‖²``, shape ``(*B)``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> float(am.misalignment([[1.0, 0.0]], [[1.0, 1e-9]])) > 0.0
+        True
+    """
+    first, second = _pair(W, solution)
+    a, b = (x / power_norm(x, 2.0).clamp_min(1e-300) for x in (first, second))
+    return 0.5 * (a - b).square().sum((-2, -1))
+
+
+def largest_probability(data: AttentionData, W: Array) -> Tensor:
+    """Largest softmax entry, mean over sequences, ``(*B)`` (paper A, figure 7a)."""
+    s = probabilities(data, W).amax(-1)
+    return s.flatten(len(data.batch_shape)).mean(-1)
+
+
+def token_probability(data: AttentionData, W: Array, selection: Array | None = None) -> Tensor:
+    """Probability of chosen tokens, mean over sequences, ``(*B)``; the optimal ones by default.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(3, 4, 5, name="probability")
+        >>> float(am.token_probability(data, [[0.0] * 5] * 5))
+        0.25
+    """
+    s = probabilities(data, W)
+    chosen = optimal_tokens(data) if selection is None else integers("selection", selection, s)
+    try:
+        chosen = chosen.expand(s.shape[:-1])
+    except RuntimeError:
+        needs = f"one token per query, {tuple(s.shape[:-1])}"
+        raise InputError("selection", f"shape {tuple(chosen.shape)}", needs) from None
+    return s.gather(-1, chosen.unsqueeze(-1))[..., 0].flatten(len(data.batch_shape)).mean(-1)
+
+
+def rank_profile(W: Array) -> Tensor:
+    """Singular values over the largest, ``(*B, min(d, e))``: how far W is from low rank."""
+    values = torch.linalg.svdvals(floats("W", W))
+    return values / values[..., :1].clamp_min(1e-300)
+
+
+@final
+@dataclass(frozen=True)
+class Fit:
+    """A straight line through points, with standard errors."""
+
+    slope: float
+    intercept: float
+    slope_error: float
+    intercept_error: float
+
+
+def fit_rate(x: Array, y: Array) -> Fit:
+    """Least squares of ``log y = intercept + slope · log x``: the power with which y falls.
+
+    Points with ``x ≤ 0`` or ``y ≤ 0`` are left out. For rates in ``log k``, give ``log k`` as x.
+
+    Example:
+        >>> import attnmargin as am, numpy as np
+        >>> k = np.arange(1, 100)
+        >>> fit = am.fit_rate(k, 3.0 / k**0.5)
+        >>> round(fit.slope, 9), round(fit.slope_error, 9)
+        (-0.5, 0.0)
+    """
+    first = floats("x", x).to(torch.float64).flatten()
+    second = floats("y", y).to(torch.float64).flatten()
+    if first.shape != second.shape:
+        raise InputError("y", f"{len(second)} numbers", f"as many as x has, {len(first)}")
+    keep = (first > 0) & (second > 0)
+    a, b = first[keep].log(), second[keep].log()
+    if len(a) < 3 or float(a.max() - a.min()) == 0.0:
+        raise InputError("x and y", f"{len(a)} usable points", "at least 3 with different x > 0")
+    centre, spread = a.mean(), (a - a.mean()).square().sum()
+    slope = ((a - centre) * (b - b.mean())).sum() / spread
+    intercept = b.mean() - slope * centre
+    noise = (b - intercept - slope * a).square().sum() / (len(a) - 2)
+    error = (noise / spread).sqrt()
+    own = (noise * (1.0 / len(a) + centre**2 / spread)).sqrt()
+    return Fit(float(slope), float(intercept), float(error), float(own))

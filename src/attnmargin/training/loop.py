@@ -1,0 +1,296 @@
+"""The training loop: every method of the papers, for a batch of trials at once."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, floats
+from attnmargin.attention import Objective, Slope, objective
+from attnmargin.compiled import can_compile
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.heads import Head
+from attnmargin.losses import Loss
+from attnmargin.training.rates import Rate, Rates, as_rates
+from attnmargin.training.start import PARAMETERS, factor_start, joint_start, matrix_start
+from attnmargin.training.trajectory import Recorder, Trajectory
+from attnmargin.training.weights import Coefficients, Rule, Weights
+
+Watch = Mapping[str, Callable[[Tensor], Tensor]]
+# Losses that the compiled kernel knows, in its order.
+KERNEL_LOSSES = ("logistic", "exponential", "linear", "squared", "log")
+_TINY = 1e-300
+
+
+def train(
+    data: AttentionData,
+    parameter: str = "W",
+    method: str = "gd",
+    p: float | Array = 2.0,
+    lr: Rate = 0.1,
+    steps: int = 2000,
+    normalize: bool = True,
+    loss: str | Loss = "logistic",
+    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    penalty: float = 0.0,
+    init: Any = None,
+    record: int = 1,
+    *,
+    width: int | None = None,
+    watch: Watch | None = None,
+    keep_weights: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    seed: int = 0,
+) -> Trajectory:
+    """Train attention weights, all trials of a batch at once.
+
+        L = (1/n) Σ ℓ(y_i h(X_iᵀ softmax(X_i W z_i)))
+
+    Gradients are exact in direction however far the softmax saturates (see
+    :mod:`attnmargin.attention`), so normalised descent goes on where plain gradients would be zero.
+
+    Args:
+        parameter: "W"; "KQ" for ``W = K Qᵀ`` (paper A, KQ-GD); "vW" for head and weights together
+            (paper B, ℓp-JointGD).
+        method: "gd" (paper A, W-GD), or "mirror" with the potential ``(1/p) Σ |w|^p`` (paper B,
+            ℓp-AttGD).
+        p: of the mirror potential, a number or one per trial.
+        lr: a number, one per trial ``(*B)``, a function of the step, "auto" for 1/L_W (paper A,
+            Lemma 4), or "polyak" for ``(L − L⋆)/‖∇L‖²`` with steps of length at most one, both for
+            plain descent.
+        normalize: divide the gradient by its dual norm ``‖∇L‖_q``, ``1/p + 1/q = 1``; with "KQ" and
+            "vW" each part by its own.
+        penalty: adds ``λ‖W‖²``, ``λ(‖K‖² + ‖Q‖²)`` or ``λ(‖v‖² + ‖W‖²)``; λ may be 1e-300.
+        init: None for zero W and v, and K and Q of entries uniform in ±1/√d; an array; a pair
+            ``(K, Q)`` or ``(v, W)``; or ``run.last`` of an earlier run.
+        record: every how many steps to record; the last one is always recorded.
+        width: m of K and Q, ``(d, m)``; d by default.
+        watch: functions of W ``(*B, d, d)``, by name, recorded with the rest.
+        keep_weights: record W itself; without it a long run needs little memory.
+        progress: called with the step and the number of steps at every record.
+        seed: of the random start.
+
+    Returns:
+        A :class:`Trajectory`, recorded at steps 0, record, 2·record, …, steps.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(3, 4, 6, trials=5, name="train")
+        >>> run = am.train(data, steps=4000, record=2000)
+        >>> run.W.shape, run.steps.tolist()
+        (torch.Size([3, 5, 6, 6]), [0, 2000, 4000])
+        >>> solution = am.solve(am.token_problem(data.X, data.z, run.selection[-1]))
+        >>> bool((am.correlation(run.W[-1], solution.W) > 0.99).all())
+        True
+    """
+    rule = _rule(data, method, p, normalize, penalty, lr)
+    _check(parameter, steps, record)
+    if parameter == "vW" and head != "linear":
+        raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
+    goal = objective(_with_head(data, parameter), head, loss)
+    session = _Session(goal, rule, parameter, init, width, seed)
+    rates = _both_rates(lr, goal, data, parameter)
+    notes = _notes(data)
+    return session.run(rates, steps, record, watch or {}, keep_weights, progress, notes)
+
+
+def _check(parameter: str, steps: int, record: int) -> None:
+    if parameter not in PARAMETERS:
+        raise InputError("parameter", repr(parameter), f"one of {', '.join(PARAMETERS)}")
+    for name, value, least in (("steps", steps, 0), ("record", record, 1)):
+        if not isinstance(value, int) or value < least:
+            raise InputError(name, repr(value), f"a whole number of at least {least}")
+
+
+def _rule(
+    data: AttentionData, method: str, p: float | Array, normalize: bool, penalty: float, lr: Rate
+) -> Rule:
+    if method not in ("gd", "mirror"):
+        raise InputError("method", repr(method), "'gd' or 'mirror'")
+    power = _power(data, p)
+    if method == "gd" and not (isinstance(power, float) and power == 2.0):
+        raise InputError("p", "a power other than 2 with method 'gd'", "method='mirror'")
+    if isinstance(lr, str) and (normalize or method != "gd"):
+        raise InputError("lr", repr(lr), "plain descent: normalize=False and method 'gd'")
+    if lr == "polyak" and penalty:
+        raise InputError("lr", "'polyak' with a penalty", "no penalty: the best loss is not known")
+    if not isinstance(penalty, float | int) or not 0.0 <= penalty < math.inf:
+        raise InputError("penalty", repr(penalty), "a number that is not negative")
+    log_penalty = math.log(2.0) + math.log(penalty) if penalty > 0.0 else None
+    return Rule(power, normalize, log_penalty)
+
+
+def _power(data: AttentionData, p: float | Array) -> float | Tensor:
+    """p as a number, or ``(B, 1, 1)`` where it differs between trials."""
+    powers = torch.as_tensor(p, dtype=torch.float64)
+    if not bool((powers > 1.0).all()) or not bool(torch.isfinite(powers).all()):
+        raise InputError("p", f"{float(powers.min()):g}", "finite powers p > 1")
+    if powers.ndim == 0:
+        return float(powers)
+    if powers.shape != data.batch_shape:
+        needs = f"a number, or one per trial, {tuple(data.batch_shape)}"
+        raise InputError("p", f"shape {tuple(powers.shape)}", needs)
+    return powers.reshape(-1, 1, 1).to(data.X)
+
+
+def _with_head(data: AttentionData, parameter: str) -> AttentionData:
+    """Data whose head is to be trained need not have one."""
+    if parameter != "vW" or data.v is not None:
+        return data
+    return AttentionData(data.X, data.z, data.y, data.X.new_zeros(data.d), data.mask)
+
+
+def _both_rates(
+    lr: Rate | tuple[Rate, Rate], goal: Objective, data: AttentionData, parameter: str
+) -> tuple[Rates, Rates]:
+    """Rates of W and of v; a pair for "vW", else the same."""
+    v = None if data.v is None else data.v.expand(*data.batch_shape, data.d).reshape(-1, data.d)
+    if parameter == "vW" and isinstance(lr, str):
+        raise InputError("lr", repr(lr), "numbers or functions of the step for 'vW'")
+    of_W, of_v = lr if isinstance(lr, tuple) else (lr, lr)
+    return as_rates(of_W, goal, v), as_rates(of_v, goal, v)
+
+
+def _notes(data: AttentionData) -> tuple[str, ...]:
+    if data.X.dtype == torch.float64:
+        return ()
+    eps = torch.finfo(data.X.dtype).eps
+    return (
+        f"{data.X.dtype}: logits are rounded by {eps:.0e} of their size, so beyond logits of about "
+        f"{1 / eps:.0e} the order of tokens, and well before the direction, is rounding.",
+    )
+
+
+class _Session:
+    """Weights and objective of one run."""
+
+    def __init__(
+        self, goal: Objective, rule: Rule, parameter: str, init: Any, width: int | None, seed: int
+    ) -> None:
+        self.goal, self.rule, self.flat = goal, rule, goal.flat
+        self.v: Tensor | None = None
+        self.weights: Weights
+        if parameter == "KQ":
+            self.weights = factor_start(self.flat, init, width, seed)
+        elif parameter == "vW":
+            self.v, self.weights = joint_start(self.flat, init)
+            self._score()
+        else:
+            plain = isinstance(rule.p, float) and rule.p == 2.0
+            plain = plain and (init is None or rule.log_penalty is None)
+            self.weights = matrix_start(self.flat, init, plain)
+
+    def _score(self) -> None:
+        """Token scores of the present head."""
+        assert self.v is not None
+        if self.flat.y is None:
+            raise InputError("y", "nothing", "labels, which the loss needs")
+        gamma = (self.flat.X @ self.v.unsqueeze(1)).squeeze(-1)
+        self.goal.gamma = self.flat.y.unsqueeze(-1) * gamma
+
+    def run(
+        self,
+        rates: tuple[Rates, Rates],
+        steps: int,
+        record: int,
+        watch: Watch,
+        keep_weights: bool,
+        progress: Callable[[int, int], None] | None,
+        notes: tuple[str, ...],
+    ) -> Trajectory:
+        rows, k = Recorder(), 0
+        while True:
+            slope = self.goal.slope(self.weights.logits())
+            self._record(rows, k, slope, watch, keep_weights)
+            if progress is not None:
+                progress(k, steps)
+            if k == steps:
+                return self._trajectory(rows, notes)
+            end = min(k + record, steps)
+            self._advance(slope, rates, k, end)
+            k = end
+
+    def _advance(self, slope: Slope, rates: tuple[Rates, Rates], k: int, end: int) -> None:
+        """Steps k to end, compiled where that can be done; ``slope`` is that of step k."""
+        if isinstance(self.weights, Coefficients) and self._compiles(rates[0]):
+            assert self.goal.gamma is not None
+            every = [rates[0](step, slope, self.weights)[:, 0] for step in range(k, end)]
+            loss = KERNEL_LOSSES.index(self.goal.loss.name)
+            self.weights.advance(self.goal.gamma, torch.cat(every, -1), loss, self.rule)
+            return
+        for step in range(k, end):
+            self._step(slope, rates, step)
+            if step + 1 < end:
+                slope = self.goal.slope(self.weights.logits())
+
+    def _compiles(self, rate: Rates) -> bool:
+        """Whether the compiled kernel knows this descent."""
+        X = self.flat.X
+        known = self.goal.head is None and self.goal.loss.name in KERNEL_LOSSES
+        plain = X.device.type == "cpu" and X.dtype == torch.float64 and can_compile()
+        return known and plain and not rate.adaptive
+
+    def _step(self, slope: Slope, rates: tuple[Rates, Rates], k: int) -> None:
+        lr = rates[0](k, slope, self.weights)
+        if rates[0].adaptive:  # relative to the scale of the gradient
+            slope = replace(slope, log_scale=torch.zeros_like(slope.log_scale))
+        if self.v is not None:
+            self._step_head(slope, rates[1](k, slope, self.weights))
+        self.weights.descend(slope, lr, self.rule)
+        if self.v is not None:
+            self._score()
+
+    def _step_head(self, slope: Slope, lr: Tensor) -> None:
+        """v along ``(1/n) Σ κ_i y_i o_i``."""
+        assert self.v is not None
+        D, log_scale = self._head_direction(slope)
+        self.v = self.rule.step(self.v, D, log_scale, lr)
+
+    def _head_direction(self, slope: Slope) -> tuple[Tensor, Tensor]:
+        assert self.v is not None
+        assert self.flat.y is not None
+        o = (slope.s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
+        u = self.flat.y * (o @ self.v).squeeze(-1)
+        largest = slope.log_slope.amax(-1, keepdim=True)
+        pull = (slope.log_slope - largest).exp() * self.flat.y * self.goal.loss.falls(u)
+        D = (pull.unsqueeze(-1) * o).sum(-2).unsqueeze(-1)
+        return D, largest.unsqueeze(-1) - math.log(o.shape[-2])
+
+    def _record(
+        self, rows: Recorder, k: int, slope: Slope, watch: Watch, keep_weights: bool
+    ) -> None:
+        batch = self.flat.batch
+        square = self.weights.square(slope)
+        log_gradient = 0.5 * square.clamp_min(_TINY).log() + slope.log_scale
+        rows.add(
+            steps=torch.tensor(k),
+            loss=slope.loss.reshape(batch),
+            probability=slope.s.amax(-1).mean(-1).reshape(batch),
+            selection=self.flat.shaped(slope.top)[..., 0],
+            log_gradient=log_gradient.reshape(batch),
+        )
+        if self.v is not None:
+            rows.add(heads=self.v.reshape(*batch, -1).clone())
+        if keep_weights or watch:
+            W = self.weights.matrix()
+            W = W.reshape(*batch, *W.shape[-2:])
+            if keep_weights:
+                rows.add(weights=W.clone())
+            for name, measure in watch.items():
+                rows.add(**{f"watched {name}": floats(f"watch[{name!r}]", measure(W))})
+
+    def _trajectory(self, rows: Recorder, notes: tuple[str, ...]) -> Trajectory:
+        parts = self.weights.parts() if self.v is None else (self.v[..., 0], *self.weights.parts())
+        last = tuple(part.reshape(*self.flat.batch, *part.shape[1:]).clone() for part in parts)
+        names = ("steps", "loss", "probability", "selection", "log_gradient")
+        core: dict[str, Any] = {name: rows.stack(name) for name in (*names, "weights", "heads")}
+        watched = {
+            name.removeprefix("watched "): torch.stack(values)
+            for name, values in rows.rows.items()
+            if name.startswith("watched ")
+        }
+        return Trajectory(**core, last=last, watched=watched, notes=notes)

@@ -1,0 +1,121 @@
+"""Learning rates: numbers, per trial, schedules, the Lipschitz rate and Polyak's step."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import as_tensor
+from attnmargin.attention import Objective, Slope
+from attnmargin.errors import InputError
+from attnmargin.training.weights import Weights
+
+Rate = float | Tensor | Callable[[int], "float | Tensor"] | str
+_NEEDS = "a positive number, one per trial, a function of the step, 'auto' or 'polyak'"
+_TINY = 1e-300
+
+
+def lipschitz(objective: Objective, v: Tensor) -> Tensor:
+    """``L_W`` of paper A, Lemma 4, ``(B,)``: the gradient in W is that Lipschitz.
+
+    ``L_W = (1/n) Σ a_i b_i`` with ``a_i = ‖v‖ ‖z_i‖² ‖X_i‖³``, ``b_i = M₀ ‖v‖ ‖X_i‖ + 3 M₁``.
+    """
+    flat = objective.flat
+    X = torch.linalg.matrix_norm(flat.X, 2)
+    size = torch.linalg.vector_norm(v, dim=-1, keepdim=True)
+    largest = (torch.linalg.vector_norm(flat.X, dim=-1).amax((-2, -1)) * size[..., 0]).unsqueeze(-1)
+    M0, M1 = objective.loss.constants(largest)
+    a = size * flat.z.square().sum(-1) * X**3
+    return (a * (M0 * size * X + 3.0 * M1)).mean(-1)
+
+
+def excess(objective: Objective, slope: Slope) -> Tensor:
+    """``(L − L⋆) / e^{log_scale}``, ``(B, 1, 1)``, with L⋆ the loss of the optimal tokens.
+
+    Close to its best, the excess of a sequence is its slope times ``Σ_t s_it (γ_opt − γ_it)``,
+    which is summed where it does not underflow.
+    """
+    gamma, loss, hidden = objective.gamma, objective.loss, objective.flat.hidden
+    if gamma is None:
+        needs = "the linear head, whose best loss is known"
+        raise InputError("lr", "'polyak' with this head", needs)
+    best = (gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)).amax(-1)
+    top = gamma.gather(-1, slope.top)[..., 0]
+    u = top + slope.mean[..., 0]
+    largest = slope.log_scale + math.log(gamma.shape[-2])
+    direct = (loss.value(u) - loss.value(best)) * (-largest[..., 0]).clamp_max(700.0).exp()
+    # The slope half way makes the product right to second order.
+    log_weight = slope.log_s + loss.log_slope(0.5 * (u + best)).unsqueeze(-1) - largest
+    weight = log_weight.scatter(-1, slope.top, -torch.inf).exp()
+    near = -(weight * slope.lift).sum(-1)
+    return near.where((best - u < 1e-5) & (top == best), direct).sum(-1)[:, None, None]
+
+
+class Rates(ABC):
+    """The rate of a step."""
+
+    adaptive = False  # whether it depends on where training is, and on the gradient's scale
+
+    @abstractmethod
+    def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
+        """Rate of step k, ``(B, 1, 1)``."""
+
+
+@final
+class Scheduled(Rates):
+    """A rate that depends on the step alone."""
+
+    def __init__(self, schedule: Callable[[int], Tensor]) -> None:
+        self.schedule = schedule
+
+    def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
+        return self.schedule(k)
+
+
+@final
+class Polyak(Rates):
+    """``(L − L⋆) / ‖∇L‖²``, relative to the inverse of the scale of the gradient.
+
+    No step is longer than one: near a selection that is locally but not globally optimal the
+    gradient vanishes and the excess does not.
+    """
+
+    adaptive = True
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+
+    def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
+        square = weights.square(slope).clamp_min(_TINY)
+        return torch.minimum(excess(self.objective, slope) / square, square.rsqrt())
+
+
+def as_rates(lr: Rate, objective: Objective, v: Tensor | None) -> Rates:
+    """The rate of a step, ``(B, 1, 1)``, from what the user gave."""
+    B, like = len(objective.flat.X), objective.flat.X
+    if isinstance(lr, str):
+        if lr == "polyak":
+            return Polyak(objective)
+        if lr != "auto":
+            raise InputError("lr", repr(lr), _NEEDS)
+        if v is None or objective.gamma is None:
+            raise InputError("lr", "'auto' with this head", "the linear head of Lemma 4")
+        lr = 1.0 / lipschitz(objective, v)
+    if callable(lr):
+        schedule = lr
+        return Scheduled(lambda k: _wide(schedule(k), B, like, objective.flat.batch))
+    fixed = _wide(lr, B, like, objective.flat.batch)
+    return Scheduled(lambda k: fixed)
+
+
+def _wide(lr: float | Tensor, B: int, like: Tensor, batch: torch.Size) -> Tensor:
+    """A number, or one per trial, as ``(B, 1, 1)``."""
+    rate = as_tensor("lr", lr).to(like)
+    if not bool((rate > 0).all()) or not bool(torch.isfinite(rate).all()):
+        raise InputError("lr", f"{float(rate.min()):g}", _NEEDS)
+    if rate.ndim and rate.shape not in (batch, (B,)):
+        raise InputError("lr", f"shape {tuple(rate.shape)}", f"a number or shape {tuple(batch)}")
+    return rate.reshape(-1, 1, 1).expand(B, 1, 1)

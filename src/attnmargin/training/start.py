@@ -1,0 +1,74 @@
+"""Where training begins: zero, small random factors, or what the user gives."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, finite, floats
+from attnmargin.attention import Sequences
+from attnmargin.errors import InputError
+from attnmargin.sample import seed_of
+from attnmargin.training.weights import Coefficients, Entries, Factors, Weights
+
+PARAMETERS = ("W", "KQ", "vW")
+
+
+def _given(name: str, value: Array, shape: tuple[int, ...], flat: Sequences) -> Tensor:
+    """A start of shape ``(*B, …)`` or ``(…)`` as ``(B, …)``."""
+    given = finite(name, floats(name, value, like=flat.X))
+    tail = len(shape)
+    if given.ndim < tail or given.shape[-tail:] != shape:
+        needs = f"{(*flat.batch, *shape)}, or {shape} for all trials"
+        raise InputError(name, f"shape {tuple(given.shape)}", needs)
+    return given.expand(*flat.batch, *shape).reshape(-1, *shape).clone()
+
+
+def _pair(init: Any, names: str) -> tuple[Any, Any]:
+    if not isinstance(init, tuple | list) or len(init) != 2:
+        raise InputError("init", f"a {type(init).__name__}", f"a pair ({names})")
+    return init[0], init[1]
+
+
+def matrix_start(flat: Sequences, init: Any, plain: bool) -> Weights:
+    """W from zero or from ``init``; ``plain`` if coefficients can describe the descent."""
+    d = flat.X.shape[-1]
+    if isinstance(init, tuple) and len(init) == 1:
+        (init,) = init
+    W = flat.X.new_zeros(len(flat.X), d, d)
+    if init is not None:
+        W = _given("init", init, (d, d), flat)
+    return Coefficients(flat, W) if plain and Coefficients.pays(flat) else Entries(flat, W)
+
+
+def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Factors:
+    """(K, Q) from ``init``, or with entries uniform in ±1/√d, as in paper A's experiments.
+
+    Every trial has a seed of its own.
+    """
+    d = flat.X.shape[-1]
+    if init is not None:
+        K, Q = (floats("init", part, like=flat.X) for part in _pair(init, "K, Q"))
+        m = K.shape[-1]
+        return Factors(flat, *(_given("init", part, (d, m), flat) for part in (K, Q)))
+    m = d if width is None else width
+    if not isinstance(m, int) or m < 1:
+        raise InputError("width", repr(width), "a whole number of at least 1")
+    drawn = []
+    for trial in range(len(flat.X)):
+        generator = torch.Generator().manual_seed(seed_of("factors", trial, base=seed))
+        drawn.append(torch.rand(2, d, m, generator=generator, dtype=torch.float64))
+    both = torch.stack(drawn) if drawn else torch.empty(0, 2, d, m)
+    both = ((2.0 * both - 1.0) / math.sqrt(d)).to(flat.X)
+    return Factors(flat, both[:, 0], both[:, 1])
+
+
+def joint_start(flat: Sequences, init: Any) -> tuple[Tensor, Entries]:
+    """(v, W) from zero or from ``init``; v is ``(B, d, 1)``."""
+    d = flat.X.shape[-1]
+    v, W = (None, None) if init is None else _pair(init, "v, W")
+    head = flat.X.new_zeros(len(flat.X), d)
+    weights = matrix_start(flat, W, plain=False)
+    assert isinstance(weights, Entries)
+    return (head if v is None else _given("init", v, (d,), flat)).unsqueeze(-1), weights

@@ -1,0 +1,218 @@
+"""The trained weights: W by its entries or by its coefficients, and the factors K and Q."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.attention import Sequences, Slope
+from attnmargin.compiled import in_threads
+from attnmargin.norms import inverse_mirror, mirror, power_norm
+
+_TINY = 1e-300
+# Logits that are carried along are computed anew every so many steps.
+_REFRESH = 256
+
+
+@final
+@dataclass(frozen=True)
+class Rule:
+    """How a step is made of a gradient."""
+
+    p: float | Tensor  # of the mirror potential; (B, 1, 1) if it differs between trials
+    normalize: bool
+    log_penalty: float | None  # log 2λ
+
+    def step(self, x: Tensor, D: Tensor, log_scale: Tensor, lr: Tensor) -> Tensor:
+        """x ``(B, r, c)`` after a step along the negative gradient ``e^{log_scale} D``.
+
+        ``∇ψ(x⁺) = ∇ψ(x) − lr ∇L``; normalised, ``∇L`` is divided by its dual norm.
+        """
+        if self.log_penalty is not None:
+            D, log_scale = penalised(x, D, log_scale, self.log_penalty)
+        if self.normalize:
+            size = power_norm(D, self.p / (self.p - 1.0))
+            move = lr * D / size.where(size > 0, 1.0)
+        else:
+            move = (lr * log_scale.exp()) * D
+        return inverse_mirror(mirror(x, self.p) + move, self.p)
+
+
+def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tuple[Tensor, Tensor]:
+    """The negative gradient with the ridge term ``λ‖x‖²`` added, scaled to ordinary size."""
+    log_D = log_scale + power_norm(D, 2.0).clamp_min(_TINY).log()
+    log_x = log_penalty + power_norm(x, 2.0).clamp_min(_TINY).log()
+    largest = torch.maximum(log_D, log_x)
+    return (log_scale - largest).exp() * D - (log_penalty - largest).exp() * x, largest
+
+
+class Weights(ABC):
+    """Weights of B trials on their sequences."""
+
+    @abstractmethod
+    def logits(self) -> Tensor:
+        """``X W z``, ``(B, N, T)``."""
+
+    @abstractmethod
+    def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
+        """One step; lr is ``(B, 1, 1)``."""
+
+    @abstractmethod
+    def matrix(self) -> Tensor:
+        """W, ``(B, d, e)``."""
+
+    @abstractmethod
+    def square(self, slope: Slope) -> Tensor:
+        """Squared norm of the gradient in the weights over ``e^{2 log_scale}``, ``(B, 1, 1)``."""
+
+    @abstractmethod
+    def parts(self) -> tuple[Tensor, ...]:
+        """What is trained: (W,) or (K, Q)."""
+
+
+@final
+class Coefficients(Weights):
+    """``W = W₀ + Σ β_it x_it z_iᵀ``: gradient descent never leaves this form.
+
+    A step costs one product with the kernel ``G = (token Gram) ∘ (query Gram)``, whatever the
+    width of the tokens: logits are ``a₀ + Gβ``, and ``‖∇‖_F² = cᵀGc``.
+    """
+
+    def __init__(self, flat: Sequences, W: Tensor) -> None:
+        self.flat, self.W = flat, W
+        B, N, T, d = flat.X.shape
+        tokens = flat.X.reshape(B, N * T, d)
+        queries = flat.z.repeat_interleave(T, dim=-2)
+        self.G = (tokens @ tokens.mT) * (queries @ queries.mT)
+        self.base = (flat.X @ (flat.z @ W.mT).unsqueeze(-1)).reshape(B, N * T, 1)
+        self.beta, self.a = torch.zeros_like(self.base), self.base.clone()
+        self.age = 0
+
+    @staticmethod
+    def pays(flat: Sequences) -> bool:
+        """Whether the kernel is cheaper than W itself."""
+        _, N, T, d = flat.X.shape
+        return 4 * (2 * N * T * d + 2 * N * d * d) >= (N * T) ** 2
+
+    def logits(self) -> Tensor:
+        return self.flat.seen(self.a.reshape(self.flat.X.shape[:-1]))
+
+    def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
+        c = slope.c.reshape(self.beta.shape)
+        h, log_scale = self.G @ c, slope.log_scale
+        if rule.log_penalty is not None:
+            c, h, log_scale = self._penalised(c, h, log_scale, rule.log_penalty)
+        if rule.normalize:
+            square = (c * h).sum(-2, keepdim=True)
+            factor = lr * square.clamp_min(_TINY).rsqrt()
+        else:
+            factor = lr * log_scale.exp()
+        self.beta.addcmul_(factor, c)
+        self.age += 1
+        if self.age % _REFRESH == 0:
+            self.a = torch.baddbmm(self.base, self.G, self.beta)
+        else:
+            self.a.addcmul_(factor, h)
+
+    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
+        """As many steps as there are rates ``(B, steps)``, by the compiled kernel."""
+        from attnmargin.training.kernel import advance
+
+        B = len(self.beta)
+        hidden = self.flat.hidden
+        if hidden is None:
+            hidden = torch.zeros_like(gamma, dtype=torch.bool)
+        log_penalty = -math.inf if rule.log_penalty is None else rule.log_penalty
+        options = np.tile([float(loss), float(rule.normalize), log_penalty], (B, 1))
+        rows = (self.base[..., 0], self.beta[..., 0], self.a[..., 0])
+        arrays = [x.numpy() for x in (self.G, gamma.contiguous(), hidden, *rows)]
+        in_threads(advance, [*arrays, rates.contiguous().numpy(), options], B)
+
+    def _penalised(
+        self, c: Tensor, h: Tensor, log_scale: Tensor, log_penalty: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As :func:`penalised`, in coefficients; W₀ is zero."""
+        square, own = (c * h).sum(-2, keepdim=True), (self.beta * self.a).sum(-2, keepdim=True)
+        log_D = log_scale + 0.5 * square.clamp_min(_TINY).log()
+        log_x = log_penalty + 0.5 * own.clamp_min(_TINY).log()
+        largest = torch.maximum(log_D, log_x)
+        keep, pull = (log_scale - largest).exp(), (log_penalty - largest).exp()
+        return keep * c - pull * self.beta, keep * h - pull * self.a, largest
+
+    def matrix(self) -> Tensor:
+        keys = (self.beta.reshape(self.flat.X.shape[:-1]).unsqueeze(-2) @ self.flat.X).squeeze(-2)
+        return self.W + keys.mT @ self.flat.z
+
+    def square(self, slope: Slope) -> Tensor:
+        c = slope.c.reshape(self.beta.shape)
+        return (c * (self.G @ c)).sum(-2, keepdim=True)
+
+    def parts(self) -> tuple[Tensor, ...]:
+        return (self.matrix(),)
+
+
+def keys(flat: Sequences, c: Tensor) -> Tensor:
+    """``Σ_t c_it x_it``, ``(B, N, d)``."""
+    return (c.unsqueeze(-2) @ flat.X).squeeze(-2)
+
+
+@final
+class Entries(Weights):
+    """W by its entries: mirror descent, or penalties from a start that is not zero."""
+
+    def __init__(self, flat: Sequences, W: Tensor) -> None:
+        self.flat, self.W = flat, W
+
+    def logits(self) -> Tensor:
+        return self.flat.logits(self.W)
+
+    def _direction(self, slope: Slope) -> Tensor:
+        return keys(self.flat, slope.c).mT @ self.flat.z
+
+    def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
+        self.W = rule.step(self.W, self._direction(slope), slope.log_scale, lr)
+
+    def matrix(self) -> Tensor:
+        return self.W
+
+    def square(self, slope: Slope) -> Tensor:
+        return power_norm(self._direction(slope), 2.0) ** 2
+
+    def parts(self) -> tuple[Tensor, ...]:
+        return (self.W,)
+
+
+@final
+class Factors(Weights):
+    """``W = K Qᵀ`` with K, Q ``(B, d, m)``; each factor's gradient is normalised by its norm."""
+
+    def __init__(self, flat: Sequences, K: Tensor, Q: Tensor) -> None:
+        self.flat, self.K, self.Q = flat, K, Q
+
+    def logits(self) -> Tensor:
+        image = (self.flat.z @ self.Q) @ self.K.mT
+        return self.flat.seen((self.flat.X @ image.unsqueeze(-1)).squeeze(-1))
+
+    def _directions(self, slope: Slope) -> tuple[Tensor, Tensor]:
+        """Negative gradients: ``D Q`` and ``Dᵀ K`` for that of W, ``D``."""
+        pulled = keys(self.flat, slope.c)
+        return pulled.mT @ (self.flat.z @ self.Q), self.flat.z.mT @ (pulled @ self.K)
+
+    def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
+        of_K, of_Q = self._directions(slope)
+        self.K = rule.step(self.K, of_K, slope.log_scale, lr)
+        self.Q = rule.step(self.Q, of_Q, slope.log_scale, lr)
+
+    def matrix(self) -> Tensor:
+        return self.K @ self.Q.mT
+
+    def square(self, slope: Slope) -> Tensor:
+        of_K, of_Q = self._directions(slope)
+        return power_norm(of_K, 2.0) ** 2 + power_norm(of_Q, 2.0) ** 2
+
+    def parts(self) -> tuple[Tensor, ...]:
+        return (self.K, self.Q)
