@@ -29,7 +29,7 @@ from attnmargin.sample import random_data, seed_of
 from attnmargin.selection import optimal_tokens, scores, tied_tokens
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
-from attnmargin.training import Trajectory, train
+from attnmargin.training import Trajectory, gradient_flow, train
 from attnmargin.uniqueness import Uniqueness, uniqueness
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "finite_problem",
     "fit_rate",
     "gradient",
+    "gradient_flow",
     "label_problem",
     "largest_probability",
     "logits",

@@ -1,6 +1,7 @@
-"""Training: weights, steps, rates, and the loop that joins them."""
+"""Training: weights, steps, rates, and the loop that joins them; flows and paths."""
 
+from attnmargin.training.flow import gradient_flow
 from attnmargin.training.loop import train
 from attnmargin.training.trajectory import Trajectory
 
-__all__ = ["Trajectory", "train"]
+__all__ = ["Trajectory", "gradient_flow", "train"]

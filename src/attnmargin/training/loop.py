@@ -1,14 +1,14 @@
 """The training loop: every method of the papers, for a batch of trials at once."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, floats
+from attnmargin.arrays import Array
 from attnmargin.attention import Objective, Slope, objective
 from attnmargin.compiled import can_compile
 from attnmargin.data import AttentionData
@@ -17,13 +17,11 @@ from attnmargin.heads import Head
 from attnmargin.losses import Loss
 from attnmargin.training.rates import Rate, Rates, as_rates
 from attnmargin.training.start import PARAMETERS, factor_start, joint_start, matrix_start
-from attnmargin.training.trajectory import Recorder, Trajectory
+from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Rule, Weights
 
-Watch = Mapping[str, Callable[[Tensor], Tensor]]
 # Losses that the compiled kernel knows, in its order.
 KERNEL_LOSSES = ("logistic", "exponential", "linear", "squared", "log")
-_TINY = 1e-300
 
 
 def train(
@@ -94,8 +92,9 @@ def train(
     goal = objective(_with_head(data, parameter), head, loss)
     session = _Session(goal, rule, parameter, init, width, seed)
     rates = _both_rates(lr, goal, data, parameter)
-    notes = _notes(data)
-    return session.run(rates, steps, record, watch or {}, keep_weights, progress, notes)
+    rows = Recorder(goal.flat, watch, keep_weights)
+    session.run(rates, steps, record, rows, progress)
+    return rows.trajectory(session.parts(), precision_notes(data))
 
 
 def _check(parameter: str, steps: int, record: int) -> None:
@@ -155,7 +154,7 @@ def _both_rates(
     return as_rates(of_W, goal, v), as_rates(of_v, goal, v)
 
 
-def _notes(data: AttentionData) -> tuple[str, ...]:
+def precision_notes(data: AttentionData) -> tuple[str, ...]:
     if data.X.dtype == torch.float64:
         return ()
     eps = torch.finfo(data.X.dtype).eps
@@ -197,19 +196,18 @@ class _Session:
         rates: tuple[Rates, Rates],
         steps: int,
         record: int,
-        watch: Watch,
-        keep_weights: bool,
+        rows: Recorder,
         progress: Callable[[int, int], None] | None,
-        notes: tuple[str, ...],
-    ) -> Trajectory:
-        rows, k = Recorder(), 0
+    ) -> None:
+        """Train and record."""
+        k = 0
         while True:
             slope = self.goal.slope(self.weights.logits())
-            self._record(rows, k, slope, watch, keep_weights)
+            rows.add(k, self.weights, slope, self.v)
             if progress is not None:
                 progress(k, steps)
             if k == steps:
-                return self._trajectory(rows, notes)
+                return
             end = min(k + record, steps)
             self._advance(slope, rates, k, end)
             k = end
@@ -260,37 +258,7 @@ class _Session:
         D = (pull.unsqueeze(-1) * o).sum(-2).unsqueeze(-1)
         return D, largest.unsqueeze(-1) - math.log(o.shape[-2])
 
-    def _record(
-        self, rows: Recorder, k: int, slope: Slope, watch: Watch, keep_weights: bool
-    ) -> None:
-        batch = self.flat.batch
-        square = self.weights.square(slope)
-        log_gradient = 0.5 * square.clamp_min(_TINY).log() + slope.log_scale
-        rows.add(
-            steps=torch.tensor(k),
-            loss=slope.loss.reshape(batch),
-            probability=slope.s.amax(-1).mean(-1).reshape(batch),
-            selection=self.flat.shaped(slope.top)[..., 0],
-            log_gradient=log_gradient.reshape(batch),
-        )
-        if self.v is not None:
-            rows.add(heads=self.v.reshape(*batch, -1).clone())
-        if keep_weights or watch:
-            W = self.weights.matrix()
-            W = W.reshape(*batch, *W.shape[-2:])
-            if keep_weights:
-                rows.add(weights=W.clone())
-            for name, measure in watch.items():
-                rows.add(**{f"watched {name}": floats(f"watch[{name!r}]", measure(W))})
-
-    def _trajectory(self, rows: Recorder, notes: tuple[str, ...]) -> Trajectory:
-        parts = self.weights.parts() if self.v is None else (self.v[..., 0], *self.weights.parts())
-        last = tuple(part.reshape(*self.flat.batch, *part.shape[1:]).clone() for part in parts)
-        names = ("steps", "loss", "probability", "selection", "log_gradient")
-        core: dict[str, Any] = {name: rows.stack(name) for name in (*names, "weights", "heads")}
-        watched = {
-            name.removeprefix("watched "): torch.stack(values)
-            for name, values in rows.rows.items()
-            if name.startswith("watched ")
-        }
-        return Trajectory(**core, last=last, watched=watched, notes=notes)
+    def parts(self) -> tuple[Tensor, ...]:
+        """What is trained: (W,), (K, Q) or (v, W)."""
+        parts = self.weights.parts()
+        return parts if self.v is None else (self.v[..., 0], *parts)

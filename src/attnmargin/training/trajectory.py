@@ -1,5 +1,6 @@
 """Trajectory: recorded weights and measures of training runs."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, final
@@ -7,13 +8,18 @@ from typing import Any, Self, final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import as_tensor
+from attnmargin.arrays import as_tensor, floats
+from attnmargin.attention import Sequences, Slope
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
+from attnmargin.training.weights import Weights
+
+Watch = Mapping[str, Callable[[Tensor], Tensor]]
 
 _CORE = ("steps", "loss", "probability", "selection", "log_gradient")
 _LAST = "last_"
 _WATCHED = "watched_"
+_TINY = 1e-300
 
 
 @final
@@ -77,12 +83,41 @@ class Trajectory:
 class Recorder:
     """Collects rows of a trajectory."""
 
-    def __init__(self) -> None:
+    def __init__(self, flat: Sequences, watch: Watch | None = None, keep_weights: bool = True):
+        self.flat, self.watch, self.keep_weights = flat, watch or {}, keep_weights
         self.rows: dict[str, list[Tensor]] = {}
+        self.watched: dict[str, list[Tensor]] = {}
 
-    def add(self, **values: Tensor) -> None:
+    def _add(self, **values: Tensor) -> None:
         for name, value in values.items():
             self.rows.setdefault(name, []).append(value)
 
-    def stack(self, name: str) -> Tensor | None:
-        return torch.stack(self.rows[name]) if name in self.rows else None
+    def add(self, moment: float, weights: Weights, slope: Slope, v: Tensor | None = None) -> None:
+        """Record one moment; v is ``(B, d, 1)``."""
+        batch = self.flat.batch
+        square = weights.square(slope).clamp_min(_TINY)
+        self._add(
+            steps=torch.tensor(moment),
+            loss=slope.loss.reshape(batch),
+            probability=slope.s.amax(-1).mean(-1).reshape(batch),
+            selection=self.flat.shaped(slope.top)[..., 0],
+            log_gradient=(0.5 * square.log() + slope.log_scale).reshape(batch),
+        )
+        if v is not None:
+            self._add(heads=v.reshape(*batch, -1).clone())
+        if self.keep_weights or self.watch:
+            W = weights.matrix()
+            W = W.reshape(*batch, *W.shape[-2:])
+            if self.keep_weights:
+                self._add(weights=W.clone())
+            for name, measure in self.watch.items():
+                value = floats(f"watch[{name!r}]", measure(W))
+                self.watched.setdefault(name, []).append(value)
+
+    def trajectory(self, parts: tuple[Tensor, ...], notes: tuple[str, ...] = ()) -> Trajectory:
+        """All that was recorded, with what was trained at its end."""
+        batch = self.flat.batch
+        last = tuple(part.reshape(*batch, *part.shape[1:]).clone() for part in parts)
+        rows: dict[str, Any] = {name: torch.stack(values) for name, values in self.rows.items()}
+        watched = {name: torch.stack(values) for name, values in self.watched.items()}
+        return Trajectory(**rows, last=last, watched=watched, notes=notes)

@@ -197,13 +197,13 @@ class Factors(Weights):
         image = (self.flat.z @ self.Q) @ self.K.mT
         return self.flat.seen((self.flat.X @ image.unsqueeze(-1)).squeeze(-1))
 
-    def _directions(self, slope: Slope) -> tuple[Tensor, Tensor]:
+    def directions(self, slope: Slope) -> tuple[Tensor, Tensor]:
         """Negative gradients: ``D Q`` and ``Dᵀ K`` for that of W, ``D``."""
         pulled = keys(self.flat, slope.c)
         return pulled.mT @ (self.flat.z @ self.Q), self.flat.z.mT @ (pulled @ self.K)
 
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
-        of_K, of_Q = self._directions(slope)
+        of_K, of_Q = self.directions(slope)
         self.K = rule.step(self.K, of_K, slope.log_scale, lr)
         self.Q = rule.step(self.Q, of_Q, slope.log_scale, lr)
 
@@ -211,7 +211,7 @@ class Factors(Weights):
         return self.K @ self.Q.mT
 
     def square(self, slope: Slope) -> Tensor:
-        of_K, of_Q = self._directions(slope)
+        of_K, of_Q = self.directions(slope)
         return power_norm(of_K, 2.0) ** 2 + power_norm(of_Q, 2.0) ** 2
 
     def parts(self) -> tuple[Tensor, ...]:

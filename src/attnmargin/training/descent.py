@@ -1,0 +1,82 @@
+"""Minimise a function of vectors for a batch of trials: L-BFGS with a line search per trial."""
+
+from collections import deque
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+# Maps (B, k) to values (B,) and gradients (B, k); infinite where a point is not allowed.
+Function = Callable[[Tensor], tuple[Tensor, Tensor]]
+_MEMORY, _HALVINGS = 30, 30
+_ARMIJO = 1e-4
+_TINY = 1e-300
+
+
+def _dot(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y).sum(-1, keepdim=True)
+
+
+def _direction(g: Tensor, pairs: deque[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+    """Minus the inverse Hessian that the pairs suggest, times g; plain descent without pairs."""
+    q, alphas = g, []
+    for s, y, rho in reversed(pairs):
+        alphas.append(rho * _dot(s, q))
+        q = q - alphas[-1] * y
+    if pairs:
+        s, y, rho = pairs[-1]
+        scale = _dot(s, y) / _dot(y, y).clamp_min(_TINY)
+        q = q * scale.where(rho > 0, 1.0)
+    for (s, y, rho), alpha in zip(pairs, reversed(alphas), strict=True):
+        q = q + (alpha - rho * _dot(y, q)) * s
+    return -q
+
+
+def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -> Tensor:
+    """The x ``(B, k)`` where the gradient, times ‖x‖, has fallen below the tolerance.
+
+    A trial that has ended, or that no step improves, stays where it is.
+    """
+    value, g = function(x)
+    pairs: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=_MEMORY)
+    first = 0.1 * x.norm(dim=-1, keepdim=True) / g.norm(dim=-1, keepdim=True).clamp_min(_TINY)
+    live = torch.isfinite(value)
+    for k in range(iterations):
+        size = g.norm(dim=-1) * x.norm(dim=-1)
+        live = live & (size > tolerance)
+        if not bool(live.any()):
+            break
+        d = _direction(g, pairs)
+        uphill = _dot(g, d) >= 0
+        d = torch.where(uphill, -first * g, d * (first if k == 0 else 1.0))
+        new, new_value, new_g, moved = _search(function, x, value, g, d, live)
+        s, y = new - x, new_g - g
+        curvature = _dot(s, y)
+        good = moved.unsqueeze(-1) & (curvature > 1e-14 * _dot(y, y).sqrt() * _dot(s, s).sqrt())
+        pairs.append((s, y, torch.where(good, 1.0 / curvature, 0.0)))
+        live = live & moved
+        x, value, g = new, new_value, new_g
+    return x
+
+
+def _search(
+    function: Function, x: Tensor, value: Tensor, g: Tensor, d: Tensor, live: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A step along d that lowers the value enough, for every live trial; and who has moved."""
+    best, best_value, best_g = x, value, g
+    slope = _dot(g, d)[..., 0]
+    length = torch.ones_like(value)
+    waiting = live.clone()
+    for _ in range(_HALVINGS):
+        trial = x + length.unsqueeze(-1) * d
+        new_value, new_g = function(trial)
+        enough = new_value <= value + _ARMIJO * length * slope
+        accept = waiting & enough & torch.isfinite(new_value)
+        wide = accept.unsqueeze(-1)
+        best, best_g = trial.where(wide, best), new_g.where(wide, best_g)
+        best_value = new_value.where(accept, best_value)
+        waiting = waiting & ~accept
+        if not bool(waiting.any()):
+            break
+        length = torch.where(waiting, 0.5 * length, length)
+    return best, best_value, best_g, live & ~waiting

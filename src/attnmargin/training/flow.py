@@ -1,0 +1,148 @@
+"""Gradient flow by arc length, with error control: the path itself, at any norm.
+
+Along the flow ``dW/dt = −∇L(W)`` time runs like e^{‖W‖}. By arc length s it is
+
+    dW/ds = −∇L / ‖∇L‖
+
+and only the direction of the gradient matters, which is exact when the softmax saturates.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnmargin.attention import Objective, objective
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.heads import Head
+from attnmargin.losses import Loss
+from attnmargin.norms import inverse_mirror, mirror, power_norm
+from attnmargin.training.loop import precision_notes
+from attnmargin.training.start import factor_start, matrix_start
+from attnmargin.training.trajectory import Recorder, Trajectory, Watch
+from attnmargin.training.weights import Entries, Factors, keys
+
+Field = Callable[[Tensor], Tensor]
+_SHORTEST = 1e-10
+
+
+def gradient_flow(
+    data: AttentionData,
+    length: float,
+    parameter: str = "W",
+    p: float = 2.0,
+    loss: str | Loss = "logistic",
+    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    init: Any = None,
+    record: int = 10,
+    *,
+    tolerance: float = 1e-6,
+    width: int | None = None,
+    watch: Watch | None = None,
+    seed: int = 0,
+) -> Trajectory:
+    """Follow the gradient flow of the loss for a given arc length.
+
+    Args:
+        length: arc length of the path, in the norm ``‖·‖_F`` of what moves.
+        parameter: "W", or "KQ" for the flow of both factors.
+        p: of the mirror potential; for p ≠ 2 the flow is that of ``∇ψ(W)``, ``dual`` arc length.
+        record: number of equal parts at whose ends to record.
+        tolerance: of the error per step, relative to ‖W‖ and absolute below one.
+        init, width, watch, seed: as in :func:`attnmargin.train`.
+
+    Returns:
+        A :class:`Trajectory`; ``steps`` are arc lengths.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(3, 4, 6, name="flow")
+        >>> run = am.gradient_flow(data, length=2000.0, record=2)
+        >>> run.steps.tolist(), bool(run.log_gradient[-1] < -300)
+        ([0.0, 1000.0, 2000.0], True)
+    """
+    if parameter not in ("W", "KQ"):
+        raise InputError("parameter", repr(parameter), "'W' or 'KQ'")
+    for name, value in (("length", length), ("tolerance", tolerance), ("record", record)):
+        if not isinstance(value, int | float) or not 0.0 < value < float("inf"):
+            raise InputError(name, repr(value), "a positive number")
+    if not 1.0 < p < float("inf") or (parameter == "KQ" and p != 2.0):
+        raise InputError("p", f"{p:g} for {parameter}", "1 < p < ∞ for W, and 2 for KQ")
+    goal = objective(data, head, loss)
+    path = _Path(goal, parameter, float(p), init, width, seed)
+    rows = Recorder(goal.flat, watch)
+    parts = int(record)
+    x, h = path.x, goal.flat.X.new_full((len(goal.flat.X), 1), 0.01)
+    for part in range(parts + 1):
+        path.place(x)
+        rows.add(length * part / parts, path.weights, goal.slope(path.weights.logits()))
+        if part < parts:
+            x, h = _integrate(path.field, x, length / parts, h, tolerance)
+    return rows.trajectory(path.weights.parts(), precision_notes(data))
+
+
+class _Path:
+    """What moves, as vectors ``(B, k)``, and the field that moves it."""
+
+    def __init__(
+        self,
+        goal: Objective,
+        parameter: str,
+        p: float,
+        init: Any,
+        width: int | None,
+        seed: int,
+    ) -> None:
+        self.goal, self.flat, self.p = goal, goal.flat, p
+        self.weights: Entries | Factors
+        if parameter == "KQ":
+            self.weights = factor_start(self.flat, init, width, seed)
+            self.x = torch.cat([part.flatten(1) for part in self.weights.parts()], -1)
+        else:
+            start = matrix_start(self.flat, init, plain=False)
+            assert isinstance(start, Entries)
+            self.weights, self.x = start, mirror(start.W, p).flatten(1)
+
+    def place(self, x: Tensor) -> None:
+        """Set the weights to a point of the path."""
+        if isinstance(self.weights, Factors):
+            K, Q = x.chunk(2, -1)
+            self.weights.K, self.weights.Q = (part.reshape(self.weights.K.shape) for part in (K, Q))
+        else:
+            self.weights.W = inverse_mirror(x, self.p).reshape(self.weights.W.shape)
+
+    def field(self, x: Tensor) -> Tensor:
+        """Unit tangent of the path, ``(B, k)``."""
+        self.place(x)
+        slope = self.goal.slope(self.weights.logits())
+        if isinstance(self.weights, Factors):
+            D = torch.cat([part.flatten(1) for part in self.weights.directions(slope)], -1)
+        else:
+            D = (keys(self.flat, slope.c).mT @ self.flat.z).flatten(1)
+        size = power_norm(D.unsqueeze(-1), self.p / (self.p - 1.0))[..., 0]
+        return D / size.where(size > 0, 1.0)
+
+
+def _integrate(
+    field: Field, x: Tensor, length: float, h: Tensor, tolerance: float
+) -> tuple[Tensor, Tensor]:
+    """Go a given arc length by the pair of Bogacki and Shampine, each trial with its own steps."""
+    left, k1 = torch.full_like(h, length), field(x)
+    while bool((left > 0).any()):
+        step = torch.minimum(h, left)
+        k2 = field(x + 0.5 * step * k1)
+        k3 = field(x + 0.75 * step * k2)
+        new = x + step * (2 * k1 + 3 * k2 + 4 * k3) / 9
+        k4 = field(new)
+        error = step * (-5 * k1 / 72 + k2 / 12 + k3 / 9 - k4 / 8)
+        size = error.norm(dim=-1, keepdim=True)
+        allowed = tolerance * new.norm(dim=-1, keepdim=True).clamp_min(1.0)
+        good = (size <= allowed) | (step <= _SHORTEST)
+        x, k1 = new.where(good, x), k4.where(good, k1)
+        left = torch.where(good, left - step, left).clamp_min(0.0)
+        factor = (0.9 * (allowed / size.clamp_min(1e-300)) ** (1 / 3)).clamp(0.2, 5.0)
+        # A step that was cut short at the end says nothing against longer ones.
+        h = torch.where(good & (step < h), h, step * factor).clamp_min(_SHORTEST)
+    return x, h
