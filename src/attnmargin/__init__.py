@@ -29,7 +29,7 @@ from attnmargin.sample import random_data, seed_of
 from attnmargin.selection import optimal_tokens, scores, tied_tokens
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
-from attnmargin.training import Trajectory, gradient_flow, train
+from attnmargin.training import Trajectory, gradient_flow, regularization_path, train
 from attnmargin.uniqueness import Uniqueness, uniqueness
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "probabilities",
     "random_data",
     "rank_profile",
+    "regularization_path",
     "scores",
     "seed_of",
     "solve",

@@ -39,22 +39,30 @@ def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -
     """
     value, g = function(x)
     pairs: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=_MEMORY)
-    first = 0.1 * x.norm(dim=-1, keepdim=True) / g.norm(dim=-1, keepdim=True).clamp_min(_TINY)
     live = torch.isfinite(value)
-    for k in range(iterations):
-        size = g.norm(dim=-1) * x.norm(dim=-1)
-        live = live & (size > tolerance)
+    fresh = torch.ones_like(live)  # without memory: the next step is one of plain descent
+    for _ in range(iterations):
+        live = live & (g.norm(dim=-1) * x.norm(dim=-1) > tolerance)
         if not bool(live.any()):
             break
         d = _direction(g, pairs)
-        uphill = _dot(g, d) >= 0
-        d = torch.where(uphill, -first * g, d * (first if k == 0 else 1.0))
+        plain = fresh.unsqueeze(-1) | (_dot(g, d) >= 0)
+        short = 0.1 * x.norm(dim=-1, keepdim=True) / g.norm(dim=-1, keepdim=True).clamp_min(_TINY)
+        d = torch.where(plain, -short * g, d)
         new, new_value, new_g, moved = _search(function, x, value, g, d, live)
         s, y = new - x, new_g - g
         curvature = _dot(s, y)
         good = moved.unsqueeze(-1) & (curvature > 1e-14 * _dot(y, y).sqrt() * _dot(s, s).sqrt())
         pairs.append((s, y, torch.where(good, 1.0 / curvature, 0.0)))
-        live = live & moved
+        # Who could not move forgets what misled it, and has ended if plain descent fails as well.
+        lost = live & ~moved
+        live = live & ~(lost & plain[..., 0])
+        if bool(lost.any()):
+            pairs = deque(
+                ((s, y, rho.masked_fill(lost.unsqueeze(-1), 0.0)) for s, y, rho in pairs),
+                maxlen=_MEMORY,
+            )
+        fresh = lost
         x, value, g = new, new_value, new_g
     return x
 

@@ -32,17 +32,20 @@ def lipschitz(objective: Objective, v: Tensor) -> Tensor:
     return (a * (M0 * size * X + 3.0 * M1)).mean(-1)
 
 
-def excess(objective: Objective, slope: Slope) -> Tensor:
+def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> Tensor:
     """``(L − L⋆) / e^{log_scale}``, ``(B, 1, 1)``, with L⋆ the loss of the optimal tokens.
 
-    Close to its best, the excess of a sequence is its slope times ``Σ_t s_it (γ_opt − γ_it)``,
-    which is summed where it does not underflow.
+    Other tokens, ``(B, N)``, can be given in their place. Close to its best, the excess of a
+    sequence is its slope times ``Σ_t s_it (γ_opt − γ_it)``, which is summed where it does not
+    underflow.
     """
     gamma, loss, hidden = objective.gamma, objective.loss, objective.flat.hidden
     if gamma is None:
         needs = "the linear head, whose best loss is known"
         raise InputError("lr", "'polyak' with this head", needs)
-    best = (gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)).amax(-1)
+    if tokens is None:
+        tokens = (gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)).argmax(-1)
+    best = gamma.gather(-1, tokens.unsqueeze(-1))[..., 0]
     top = gamma.gather(-1, slope.top)[..., 0]
     u = top + slope.mean[..., 0]
     largest = slope.log_scale + math.log(gamma.shape[-2])
@@ -51,7 +54,7 @@ def excess(objective: Objective, slope: Slope) -> Tensor:
     log_weight = slope.log_s + loss.log_slope(0.5 * (u + best)).unsqueeze(-1) - largest
     weight = log_weight.scatter(-1, slope.top, -torch.inf).exp()
     near = -(weight * slope.lift).sum(-1)
-    return near.where((best - u < 1e-5) & (top == best), direct).sum(-1)[:, None, None]
+    return near.where(((best - u).abs() < 1e-5) & (top == best), direct).sum(-1)[:, None, None]
 
 
 class Rates(ABC):
