@@ -11,6 +11,8 @@ Function = Callable[[Tensor], tuple[Tensor, Tensor]]
 _MEMORY, _HALVINGS = 30, 30
 _ARMIJO = 1e-4
 _TINY = 1e-300
+# Relative gain of a step that counts as none.
+_PROGRESS = 1e-15
 
 
 def _dot(x: Tensor, y: Tensor) -> Tensor:
@@ -54,6 +56,7 @@ def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -
         curvature = _dot(s, y)
         good = moved.unsqueeze(-1) & (curvature > 1e-14 * _dot(y, y).sqrt() * _dot(s, s).sqrt())
         pairs.append((s, y, torch.where(good, 1.0 / curvature, 0.0)))
+        moved = moved & (value - new_value > _PROGRESS * value.abs())
         # Who could not move forgets what misled it, and has ended if plain descent fails as well.
         lost = live & ~moved
         live = live & ~(lost & plain[..., 0])

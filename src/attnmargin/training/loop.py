@@ -89,7 +89,7 @@ def train(
     _check(parameter, steps, record)
     if parameter == "vW" and head != "linear":
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
-    goal = objective(_with_head(data, parameter), head, loss)
+    goal = objective(with_head(data, parameter), head, loss)
     session = _Session(goal, rule, parameter, init, width, seed)
     rates = _both_rates(lr, goal, data, parameter)
     rows = Recorder(goal.flat, watch, keep_weights)
@@ -136,7 +136,7 @@ def _power(data: AttentionData, p: float | Array) -> float | Tensor:
     return powers.reshape(-1, 1, 1).to(data.X)
 
 
-def _with_head(data: AttentionData, parameter: str) -> AttentionData:
+def with_head(data: AttentionData, parameter: str) -> AttentionData:
     """Data whose head is to be trained need not have one."""
     if parameter != "vW" or data.v is not None:
         return data

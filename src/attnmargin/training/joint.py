@@ -1,0 +1,77 @@
+"""The joint path of head and weights (paper B, ℓp-JointRP)."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from attnmargin.attention import Objective
+from attnmargin.losses import Loss
+from attnmargin.training.sphere import Ball, Sphere
+
+# Turns of head and weights at every radius, and the change of direction that ends them.
+_TURNS, _SETTLED = 50, 1e-12
+
+
+def log_value(loss: Loss, u: Tensor) -> Tensor:
+    """``log ℓ(u)``, also where ℓ(u) is about e^{−u} and would underflow."""
+    if loss.name not in ("logistic", "exponential"):
+        return loss.value(u).log()
+    far = u > 15.0
+    near = loss.value(u.clamp_max(15.0)).log()
+    tail = -u - (0.5 * (-u).exp() if loss.name == "logistic" else 0.0)
+    return tail.where(far, near)
+
+
+class JointSphere:
+    """Head and weights, each on the sphere of its own radius, in turn at their minimum."""
+
+    def __init__(self, goal: Objective, p: float, init: tuple[Tensor, Tensor] | None) -> None:
+        self.goal, self.ball, self.radius = goal, Ball(p), 1.0
+        v, W = (self._first_head(), None) if init is None else init
+        self.V = self.ball.free(v)
+        self._score()
+        self.sphere = Sphere(goal, "W", p, W, None, 0)
+
+    def _first_head(self) -> Tensor:
+        """Down the gradient at zero: the mean token times the label."""
+        flat = self.goal.flat
+        assert flat.y is not None
+        return (flat.y.unsqueeze(-1) * flat.X.mean(-2)).sum(-2)
+
+    @property
+    def v(self) -> Tensor:
+        """The head, ``(B, d)``."""
+        return self.radius * self.ball.point(self.V)
+
+    def descend(self, radius: float, head_radius: float) -> None:
+        """Head and weights in turn, until the directions stand still."""
+        self.radius = head_radius
+        for _ in range(_TURNS):
+            before = torch.cat((self.V / self.ball.norm(self.V), self.sphere.unit()), -1)
+            self.V = self.ball.minimum(self._value, self.V, head_radius)
+            self._score()
+            self.sphere.descend(radius)
+            after = torch.cat((self.V / self.ball.norm(self.V), self.sphere.unit()), -1)
+            if float((after - before).square().sum(-1).max()) < _SETTLED:
+                break
+
+    def _score(self) -> None:
+        """Token scores of the present head."""
+        flat = self.goal.flat
+        assert flat.y is not None
+        gamma = (flat.X @ self.v[:, None, :, None]).squeeze(-1)
+        self.goal.gamma = flat.y.unsqueeze(-1) * gamma
+
+    def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
+        """``log L`` and its gradient in V, for the present weights."""
+        flat, loss = self.goal.flat, self.goal.loss
+        assert flat.y is not None
+        v = self.radius * self.ball.point(V)
+        s = torch.softmax(self.sphere.weights.logits(), -1)
+        pulled = flat.y.unsqueeze(-1) * (s.unsqueeze(-2) @ flat.X).squeeze(-2)
+        u = (pulled @ v.unsqueeze(-1)).squeeze(-1)
+        total = torch.logsumexp(log_value(loss, u), -1)
+        weight = (loss.log_slope(u) - total.unsqueeze(-1)).exp() * loss.falls(u)
+        g = -(weight.unsqueeze(-1) * pulled).sum(-2)
+        return total - math.log(u.shape[-1]), self.radius * self.ball.chain(g, V)

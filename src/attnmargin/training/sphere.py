@@ -1,0 +1,162 @@
+"""Weights on a sphere, the log-loss there, and the cone of local paths."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnmargin.attention import Objective, Slope
+from attnmargin.norms import inverse_mirror, mirror, power_norm
+from attnmargin.training.descent import Function, minimise
+from attnmargin.training.rates import excess
+from attnmargin.training.start import factor_start, matrix_start
+from attnmargin.training.weights import Entries, Factors, keys
+
+_ITERATIONS, _TOLERANCE = 2000, 1e-9
+_TINY = 1e-300
+# Share of noise in the factors at the start of every radius.
+_STIR = 0.03
+
+
+def in_cone(objective: Objective, logits: Tensor, tokens: Tensor, least: Tensor) -> Tensor:
+    """Whether W is in the cone of paper A, Definition 3, bool ``(B,)``; least is ``ε‖W‖_F``.
+
+    In every sequence some token of lower score than the chosen one has a logit above those of all
+    tokens of higher or equal score.
+    """
+    assert objective.gamma is not None
+    own = tokens.unsqueeze(-1)
+    chosen = objective.gamma.gather(-1, own)
+    low = objective.gamma < chosen
+    high = (~low).scatter(-1, own, False)
+    if objective.flat.hidden is not None:
+        low, high = low & ~objective.flat.hidden, high & ~objective.flat.hidden
+    barrier = logits.where(low, -torch.inf).amax(-1)
+    above = logits.where(high, -torch.inf).amax(-1)
+    return ((barrier - above >= least.unsqueeze(-1)) | ~high.any(-1)).all(-1)
+
+
+class Ball:
+    """The unit sphere of ‖·‖_p for a free V ``(B, k)``.
+
+    Its points are ``V / ‖V‖_p``. For p < 2, where many entries are near zero and the norm bends
+    sharply, V lives in the dual: points are ``∇ψ_q(V) / ‖·‖_p`` with ``1/p + 1/q = 1``.
+    """
+
+    def __init__(self, p: float) -> None:
+        self.p, self.power = p, p / (p - 1.0) if p < 2.0 else p
+
+    def norm(self, V: Tensor) -> Tensor:
+        return power_norm(V.unsqueeze(-1), self.power)[..., 0].clamp_min(_TINY)
+
+    def point(self, V: Tensor) -> Tensor:
+        """The point that belongs to V."""
+        unit = V / self.norm(V)
+        return mirror(unit, self.power) if self.p < 2.0 else unit
+
+    def free(self, x: Tensor) -> Tensor:
+        """A V for the direction of x."""
+        return inverse_mirror(x, self.power) if self.p < 2.0 else x
+
+    def chain(self, g: Tensor, V: Tensor) -> Tensor:
+        """Gradient in V from that in the point."""
+        size = self.norm(V)
+        unit = V / size
+        if self.p < 2.0:
+            g = g * (self.power - 1.0) * unit.abs() ** (self.power - 2.0)
+        outward = mirror(unit, self.power)  # ∇‖V‖
+        return (g - (g * unit).sum(-1, keepdim=True) * outward) / size
+
+    def minimum(self, function: Function, V: Tensor, radius: float) -> Tensor:
+        """The V near a given one where the function is least."""
+        tolerance = _TOLERANCE * (1.0 + 0.1 * radius)
+        return minimise(function, V / self.norm(V), _ITERATIONS, tolerance)
+
+
+class Sphere:
+    """Weights on the sphere of a radius, and their log-loss."""
+
+    def __init__(
+        self,
+        goal: Objective,
+        parameter: str,
+        p: float,
+        init: Any,
+        width: int | None,
+        seed: int,
+        tokens: Tensor | None = None,
+        cone: float = 0.0,
+    ) -> None:
+        self.goal, self.flat, self.ball = goal, goal.flat, Ball(p)
+        self.tokens, self.cone, self.radius = tokens, cone, 1.0
+        self.weights: Entries | Factors
+        if parameter == "KQ":
+            self.weights = factor_start(self.flat, init, width, seed)
+            self.V = torch.cat([part.flatten(1) for part in self.weights.parts()], -1)
+            other = factor_start(self.flat, None, self.weights.K.shape[-1], seed + 1).parts()
+            noise = torch.cat([part.flatten(1) for part in other], -1)
+            self.noise = noise / noise.norm(dim=-1, keepdim=True)
+            return
+        start = matrix_start(self.flat, init, plain=False)
+        assert isinstance(start, Entries)
+        self.weights = start
+        if init is None:
+            slope = goal.slope(start.logits())
+            start.W = keys(self.flat, slope.c).mT @ self.flat.z
+        self.V = self.ball.free(start.W.flatten(1))
+
+    def descend(self, radius: float, guide: "Sphere | None" = None) -> None:
+        """Move the weights to the minimum on the sphere of a radius.
+
+        With a guide, its minimum is a second start, and the better end counts.
+        """
+        self.radius = math.sqrt(2.0 * radius) if isinstance(self.weights, Factors) else radius
+        ends = [self._minimum(self.V)]
+        if guide is not None:
+            guide.descend(radius)
+            ends.append(self._minimum(guide.V))
+        values = torch.stack([self._value(V)[0] for V in ends])
+        best = values.argmin(0)
+        self.V = torch.stack(ends)[best, torch.arange(len(best), device=best.device)]
+        self._place(self.V)
+
+    def unit(self) -> Tensor:
+        """V scaled to norm one."""
+        return self.V / self.ball.norm(self.V)
+
+    def _minimum(self, V: Tensor) -> Tensor:
+        if isinstance(self.weights, Factors):
+            # Factors of low rank stay of low rank: a little of everything lets the rank grow.
+            V = V / self.ball.norm(V) + _STIR * self.noise
+        return self.ball.minimum(self._value, V, self.radius)
+
+    def _place(self, V: Tensor) -> None:
+        """Set the weights to the point of the sphere."""
+        x = self.radius * self.ball.point(V)
+        if isinstance(self.weights, Factors):
+            shape = self.weights.K.shape
+            self.weights.K, self.weights.Q = (part.reshape(shape) for part in x.chunk(2, -1))
+        else:
+            self.weights.W = x.reshape(self.weights.W.shape)
+
+    def _pulls(self, slope: Slope) -> Tensor:
+        """Negative gradient in the weights over ``e^{log_scale}``, ``(B, k)``."""
+        if isinstance(self.weights, Factors):
+            return torch.cat([part.flatten(1) for part in self.weights.directions(slope)], -1)
+        return (keys(self.flat, slope.c).mT @ self.flat.z).flatten(1)
+
+    def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
+        """``log(L − L⋆)`` and its gradient in V; infinite outside of the cone."""
+        self._place(V)
+        logits = self.weights.logits()
+        slope = self.goal.slope(logits)
+        above = excess(self.goal, slope, self.tokens)[:, 0]
+        value = (slope.log_scale[:, 0] + above.clamp_min(0.0).log())[:, 0]
+        g = -self._pulls(slope) / above.where(above > 0, 1.0)
+        g = self.radius * self.ball.chain(g, V)
+        allowed = above[:, 0] > 0
+        if self.tokens is not None:
+            least = self.cone * power_norm(self.weights.matrix(), 2.0)[:, 0, 0]
+            allowed = allowed & in_cone(self.goal, logits, self.tokens, least)
+        return value.where(allowed, torch.inf), g
