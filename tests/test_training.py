@@ -112,6 +112,30 @@ def test_coefficients_kernel_and_entries_agree(monkeypatch: pytest.MonkeyPatch) 
             torch.testing.assert_close(other.W, runs[0].W, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"parameter": "KQ"},
+        {"parameter": "KQ", "width": 2, "penalty": 1e-20},
+        {"parameter": "KQ", "normalize": False, "lr": 1.0},
+        {"parameter": "KQ", "method": "mirror", "p": 2.5},
+        {"method": "mirror", "p": 1.5},
+        {"method": "mirror", "p": 3.0, "penalty": 1e-10},
+        {"method": "mirror", "p": 1.1, "normalize": False},
+        {"method": "mirror", "p": torch.linspace(1.5, 4.0, 17)},
+        {"init": torch.eye(6, dtype=torch.float64), "penalty": 1e-5},
+    ],
+)
+def test_compiled_steps_are_those_of_torch(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = am.random_data(4, 5, 6, trials=17, name="compiled")
+    compiled = am.train(data, steps=200, record=100, **options)
+    monkeypatch.setattr("attnmargin.training.loop.can_compile", lambda: False)
+    plain = am.train(data, steps=200, record=100, **options)
+    torch.testing.assert_close(compiled.W, plain.W, rtol=1e-8, atol=1e-8)
+
+
 @pytest.mark.parametrize("loss", ["exponential", "linear", "squared", "logistic"])
 def test_kernel_knows_every_loss_and_masks(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = am.random_data(4, 5, 8, trials=17, name="losses")

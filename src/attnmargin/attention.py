@@ -45,6 +45,16 @@ class Sequences:
     def seen(self, logits: Tensor) -> Tensor:
         return logits if self.hidden is None else logits.masked_fill(self.hidden, -torch.inf)
 
+    def unseen(self) -> Tensor:
+        """Which tokens are hidden, bool ``(B, N, T)``, as a dense array."""
+        if self.hidden is None:
+            return torch.zeros(self.X.shape[:-1], dtype=torch.bool)
+        return self.hidden.contiguous()
+
+    def dense(self) -> tuple[Tensor, Tensor]:
+        """Tokens and queries as dense arrays."""
+        return self.X.contiguous(), self.z.contiguous()
+
     def shaped(self, rows: Tensor) -> Tensor:
         """``(B, N, …)`` in the shape of the data, ``(*B, n, …)`` or ``(*B, n, K, …)``."""
         return rows.reshape(*self.batch, *self.queries, *rows.shape[2:])

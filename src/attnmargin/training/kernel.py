@@ -1,7 +1,6 @@
-"""Gradient descent on W by its coefficients, compiled with numba: many steps in one call.
+"""Many steps of descent in one call, compiled with numba, one trial after the other.
 
-The steps are those of :class:`attnmargin.training.weights.Coefficients` with the slope of
-:class:`attnmargin.attention.Objective`, for a linear head, one trial after the other.
+The steps are those of :mod:`attnmargin.training.weights`, for a linear head.
 """
 
 import math
@@ -9,110 +8,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, add, dot, jit
+from attnmargin.kernels import Bools, Floats, add, dot, jit, mix
+from attnmargin.training.slope_kernel import Scores, scores, slope
 
 _TINY = 1e-300
-# Logarithms above this can be exponentiated apart without loss.
-_REPRESENTABLE = -500.0
 # Coefficients below this share of the largest change no digit.
-_NOTHING = 1e-30
+_NOTHING = 1e-20
 
 
-class Trial(NamedTuple):
-    """One trial; arrays over its N·T tokens."""
+class Rule(NamedTuple):
+    """How a step is made of a gradient."""
 
-    G: Floats  # (N·T, N·T) kernel
-    gamma: Floats  # (N, T) token scores
-    hidden: Bools  # (N, T)
-    base: Floats  # (N·T,) logits of the start
-    beta: Floats  # (N·T,) coefficients
-    a: Floats  # (N·T,) logits
-    c: Floats  # (N·T,) negative gradient in the logits
-    h: Floats  # (N·T,), G c
-    e: Floats  # (N·T,), e^{a − max} of each sequence
-    log_k: Floats  # (N,), log κ − log Z
-    mean: Floats  # (N,), Σ s (γ − γ_top)
-    sign: Floats  # (N,), −1 where the loss rises
-    shift: Floats  # (N,) largest logit
+    loss: int
+    normalize: bool
+    log_penalty: float  # log 2λ; −inf without a penalty
+    p: float
 
 
 @jit
-def _log_slope(loss: int, u: float) -> float:
-    """log |ℓ'(u)|; losses are numbered as in :data:`attnmargin.training.loop.KERNEL_LOSSES`."""
-    if loss == 0:
-        return -math.log1p(math.exp(u)) if u < 30.0 else -u
-    if loss == 1:
-        return -u
-    if loss == 2:
-        return 0.0
-    if loss == 3:
-        return math.log(max(2.0 * abs(1.0 - u), _TINY))
-    return -math.log(u)
-
-
-@jit
-def _sequence(P: Trial, i: int, top: int, loss: int) -> float:
-    """Softmax of sequence i; returns the largest log-weight of its other tokens."""
-    T = P.gamma.shape[1]
-    start, best = i * T, P.a[i * T + top]
-    total, mean, second = 0.0, 0.0, -np.inf
-    for t in range(T):
-        if not P.hidden[i, t]:
-            gap = P.a[start + t] - best
-            value = math.exp(gap)
-            P.e[start + t] = value
-            total += value
-            mean += value * (P.gamma[i, t] - P.gamma[i, top])
-            if t != top:
-                second = max(second, gap)
-    mean /= total
-    u = P.gamma[i, top] + mean
-    P.sign[i] = -1.0 if loss == 3 and u > 1.0 else 1.0
-    P.mean[i], P.shift[i] = mean, best
-    P.log_k[i] = _log_slope(loss, u) - math.log(total)
-    return second + P.log_k[i]
-
-
-@jit
-def _slope(P: Trial, tops: Floats, loss: int) -> float:
-    """Fill c; returns the logarithm of its scale, without the 1/N of the mean."""
-    N, T = P.gamma.shape
-    largest = -np.inf
-    for i in range(N):
-        top, best = 0, -np.inf
-        for t in range(T):
-            if not P.hidden[i, t] and P.a[i * T + t] > best:
-                top, best = t, P.a[i * T + t]
-        tops[i] = top
-        if best > -np.inf:
-            largest = max(largest, _sequence(P, i, top, loss))
-        else:
-            P.log_k[i] = -np.inf
-    largest = largest if largest > -np.inf else 0.0
-    for i in range(N):
-        _weigh(P, i, int(tops[i]), largest)
-    return largest
-
-
-@jit
-def _weigh(P: Trial, i: int, top: int, largest: float) -> None:
-    """c of sequence i, relative to e^largest."""
-    T = P.gamma.shape[1]
-    start, rest = i * T, 0.0
-    factor = math.exp(P.log_k[i] - largest)
-    apart = largest > _REPRESENTABLE
-    for t in range(T):
-        P.c[start + t] = 0.0
-        if t == top or P.hidden[i, t] or P.log_k[i] == -np.inf:
-            continue
-        if apart:
-            weight = P.e[start + t] * factor
-        else:
-            weight = math.exp(P.a[start + t] - P.shift[i] + P.log_k[i] - largest)
-        lift = P.gamma[i, t] - P.gamma[i, top]
-        P.c[start + t] = P.sign[i] * weight * (lift - P.mean[i])
-        rest += P.c[start + t]
-    P.c[start + top] = -rest
+def _rule(numbers: Floats) -> Rule:
+    return Rule(int(numbers[0]), numbers[1] > 0.0, numbers[2], numbers[3])
 
 
 @jit
@@ -127,43 +42,50 @@ def _times(G: Floats, x: Floats, out: Floats) -> None:
             add(out, x[j], G[j], x.size)
 
 
+class Coefficients(NamedTuple):
+    """W by its coefficients; arrays over the N·T tokens."""
+
+    G: Floats  # (N·T, N·T) kernel
+    base: Floats  # logits of the start
+    beta: Floats  # coefficients
+    h: Floats  # G c
+
+
 @jit
-def _penalise(P: Trial, log_scale: float, log_penalty: float) -> float:
+def _penalise(P: Scores, W: Coefficients, log_scale: float, log_penalty: float) -> float:
     """Add the ridge term to c and h, scaled to ordinary size; returns the new scale."""
     n = P.c.size
-    log_D = log_scale + 0.5 * math.log(max(dot(P.c, P.h, n), _TINY))
-    log_x = log_penalty + 0.5 * math.log(max(dot(P.beta, P.a, n), _TINY))
+    log_D = log_scale + 0.5 * math.log(max(dot(P.c, W.h, n), _TINY))
+    log_x = log_penalty + 0.5 * math.log(max(dot(W.beta, P.a, n), _TINY))
     largest = max(log_D, log_x)
     keep, pull = math.exp(log_scale - largest), math.exp(log_penalty - largest)
     for j in range(n):
-        P.c[j] = keep * P.c[j] - pull * P.beta[j]
-        P.h[j] = keep * P.h[j] - pull * P.a[j]
+        P.c[j] = keep * P.c[j] - pull * W.beta[j]
+        W.h[j] = keep * W.h[j] - pull * P.a[j]
     return largest
 
 
 @jit
-def _advance(
-    P: Trial, tops: Floats, rates: Floats, loss: int, normalize: bool, log_penalty: float
-) -> None:
+def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
     """Steps with the given rates; logits are made anew at the end."""
     n = P.c.size
     for k in range(rates.size):
-        log_scale = _slope(P, tops, loss) - math.log(P.gamma.shape[0])
-        _times(P.G, P.c, P.h)
-        if log_penalty > -np.inf:
-            log_scale = _penalise(P, log_scale, log_penalty)
-        if normalize:
-            factor = rates[k] / math.sqrt(max(dot(P.c, P.h, n), _TINY))
+        log_scale = slope(P, rule.loss) - math.log(P.gamma.shape[0])
+        _times(W.G, P.c, W.h)
+        if rule.log_penalty > -np.inf:
+            log_scale = _penalise(P, W, log_scale, rule.log_penalty)
+        if rule.normalize:
+            factor = rates[k] / math.sqrt(max(dot(P.c, W.h, n), _TINY))
         else:
             factor = rates[k] * math.exp(log_scale)
-        add(P.beta, factor, P.c, n)
-        add(P.a, factor, P.h, n)
-    _times(P.G, P.beta, P.a)
-    add(P.a, 1.0, P.base, n)
+        add(W.beta, factor, P.c, n)
+        add(P.a, factor, W.h, n)
+    _times(W.G, W.beta, P.a)
+    add(P.a, 1.0, W.base, n)
 
 
 @jit
-def advance(
+def advance_coefficients(
     G: Floats,
     gamma: Floats,
     hidden: Bools,
@@ -171,25 +93,182 @@ def advance(
     beta: Floats,
     a: Floats,
     rates: Floats,
-    rule: Floats,
+    rules: Floats,
 ) -> None:
-    """Advance a batch; beta and a are changed in place; rule is (loss, normalize, log 2λ)."""
+    """Advance a batch; beta and a are changed in place."""
     B, N, T = gamma.shape
-    work, rows = np.empty((3, N * T)), np.empty((5, N))
+    tokens, sequences, h = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
     for i in range(B):
-        P = Trial(
-            G[i],
-            gamma[i],
-            hidden[i],
-            base[i],
-            beta[i],
-            a[i],
-            work[0],
-            work[1],
-            work[2],
-            rows[0],
-            rows[1],
-            rows[2],
-            rows[3],
-        )
-        _advance(P, rows[4], rates[i], int(rule[i, 0]), rule[i, 1] > 0.0, rule[i, 2])
+        P = scores(gamma[i], hidden[i], a[i], tokens, sequences)
+        _advance(P, Coefficients(G[i], base[i], beta[i], h), rates[i], _rule(rules[i]))
+
+
+@jit
+def _power(x: float, r: float) -> float:
+    """x^r for x ≥ 0, quick for powers that occur often."""
+    if r == 1.0:
+        return x
+    if r == 2.0:
+        return x * x
+    if r == 0.5:
+        return math.sqrt(x)
+    if r == 1.5:
+        return x * math.sqrt(x)
+    return x**r
+
+
+@jit
+def _norm(x: Floats, p: float) -> float:
+    """ℓp norm."""
+    if p == 2.0:
+        return math.sqrt(dot(x, x, x.size))
+    largest, total = 0.0, 0.0
+    for j in range(x.size):
+        largest = max(largest, abs(x[j]))
+    if largest == 0.0:
+        return 0.0
+    for j in range(x.size):
+        total += _power(abs(x[j]) / largest, p)
+    return largest * total ** (1.0 / p)
+
+
+@jit
+def _step(x: Floats, dual: Floats, D: Floats, log_scale: float, rate: float, rule: Rule) -> None:
+    """One step of x along D, as :meth:`attnmargin.training.weights.Rule.step`; dual is ∇ψ(x)."""
+    if rule.log_penalty > -np.inf:
+        log_D = log_scale + math.log(max(_norm(D, 2.0), _TINY))
+        log_x = rule.log_penalty + math.log(max(_norm(x, 2.0), _TINY))
+        largest = max(log_D, log_x)
+        keep, pull = math.exp(log_scale - largest), math.exp(rule.log_penalty - largest)
+        for j in range(x.size):
+            D[j] = keep * D[j] - pull * x[j]
+        log_scale = largest
+    if rule.normalize:
+        size = _norm(D, rule.p / (rule.p - 1.0))
+        factor = rate / size if size > 0.0 else 0.0
+    else:
+        factor = rate * math.exp(log_scale)
+    if rule.p == 2.0:
+        add(x, factor, D, x.size)
+        return
+    for j in range(x.size):
+        dual[j] += factor * D[j]
+        x[j] = math.copysign(_power(abs(dual[j]), 1.0 / (rule.p - 1.0)), dual[j])
+
+
+@jit
+def _dualise(x: Floats, dual: Floats, p: float) -> None:
+    """dual = ∇ψ(x)."""
+    if p != 2.0:
+        for j in range(x.size):
+            dual[j] = math.copysign(_power(abs(x[j]), p - 1.0), x[j])
+
+
+class Tokens(NamedTuple):
+    """Tokens and queries of one trial, and room for N sequences."""
+
+    X: Floats  # (N, T, d)
+    z: Floats  # (N, e)
+    image: Floats  # (N, d), W z
+    keys: Floats  # (N, d), Σ_t c x
+
+
+@jit
+def _logits(P: Scores, data: Tokens) -> None:
+    """Logits from the images of the queries."""
+    N, T, d = data.X.shape
+    for i in range(N):
+        for t in range(T):
+            P.a[i * T + t] = dot(data.X[i, t], data.image[i], d)
+
+
+@jit
+def _keys(P: Scores, data: Tokens) -> None:
+    """Σ_t c_it x_it."""
+    N, T, _ = data.X.shape
+    data.keys[:] = 0.0
+    for i in range(N):
+        mix(data.keys[i], P.c[i * T : (i + 1) * T], data.X[i])
+
+
+@jit
+def _outer(left: Floats, right: Floats, out: Floats) -> None:
+    """out = Σ_i left_i right_iᵀ."""
+    out[:] = 0.0
+    for i in range(left.shape[0]):
+        for a in range(left.shape[1]):
+            add(out[a], left[i, a], right[i], right.shape[1])
+
+
+@jit
+def advance_entries(
+    X: Floats,
+    z: Floats,
+    gamma: Floats,
+    hidden: Bools,
+    W: Floats,
+    rates: Floats,
+    rules: Floats,
+) -> None:
+    """Advance a batch of W, which is changed in place."""
+    B, N, T, d = X.shape
+    e = z.shape[2]
+    tokens, sequences, a = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
+    image, keys = np.empty((N, d)), np.empty((N, d))
+    D, dual = np.empty((d, e)), np.empty(d * e)
+    for b in range(B):
+        P = scores(gamma[b], hidden[b], a, tokens, sequences)
+        data, rule, flat = Tokens(X[b], z[b], image, keys), _rule(rules[b]), W[b].reshape(d * e)
+        _dualise(flat, dual, rule.p)
+        for k in range(rates.shape[1]):
+            for i in range(N):
+                for c in range(d):
+                    image[i, c] = dot(W[b, c], z[b, i], e)
+            _logits(P, data)
+            log_scale = slope(P, rule.loss) - math.log(N)
+            _keys(P, data)
+            _outer(keys, z[b], D)
+            _step(flat, dual, D.reshape(d * e), log_scale, rates[b, k], rule)
+
+
+@jit
+def advance_factors(
+    X: Floats,
+    z: Floats,
+    gamma: Floats,
+    hidden: Bools,
+    K: Floats,
+    Q: Floats,
+    rates: Floats,
+    rules: Floats,
+) -> None:
+    """Advance a batch of (K, Q), which are changed in place."""
+    B, N, T, d = X.shape
+    e, m = z.shape[2], K.shape[2]
+    tokens, sequences, a = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
+    image, keys = np.empty((N, d)), np.empty((N, d))
+    zQ, xK = np.empty((N, m)), np.empty((N, m))
+    of_K, of_Q, duals = np.empty((d, m)), np.empty((e, m)), np.empty((2, max(d, e) * m))
+    for b in range(B):
+        P = scores(gamma[b], hidden[b], a, tokens, sequences)
+        data, rule = Tokens(X[b], z[b], image, keys), _rule(rules[b])
+        flat_K, flat_Q = K[b].reshape(d * m), Q[b].reshape(e * m)
+        dual_K, dual_Q = duals[0, : d * m], duals[1, : e * m]
+        _dualise(flat_K, dual_K, rule.p)
+        _dualise(flat_Q, dual_Q, rule.p)
+        for k in range(rates.shape[1]):
+            zQ[:] = 0.0
+            for i in range(N):
+                mix(zQ[i], z[b, i], Q[b])
+                for c in range(d):
+                    image[i, c] = dot(K[b, c], zQ[i], m)
+            _logits(P, data)
+            log_scale = slope(P, rule.loss) - math.log(N)
+            _keys(P, data)
+            xK[:] = 0.0
+            for i in range(N):
+                mix(xK[i], keys[i], K[b])
+            _outer(keys, zQ, of_K)
+            _outer(z[b], xK, of_Q)
+            _step(flat_K, dual_K, of_K.reshape(d * m), log_scale, rates[b, k], rule)
+            _step(flat_Q, dual_Q, of_Q.reshape(e * m), log_scale, rates[b, k], rule)

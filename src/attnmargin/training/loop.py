@@ -18,7 +18,7 @@ from attnmargin.losses import Loss
 from attnmargin.training.rates import Rate, Rates, as_rates
 from attnmargin.training.start import PARAMETERS, factor_start, joint_start, matrix_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
-from attnmargin.training.weights import Coefficients, Rule, Weights
+from attnmargin.training.weights import Rule, Weights
 
 # Losses that the compiled kernel knows, in its order.
 KERNEL_LOSSES = ("logistic", "exponential", "linear", "squared", "log")
@@ -214,7 +214,7 @@ class _Session:
 
     def _advance(self, slope: Slope, rates: tuple[Rates, Rates], k: int, end: int) -> None:
         """Steps k to end, compiled where that can be done; ``slope`` is that of step k."""
-        if isinstance(self.weights, Coefficients) and self._compiles(rates[0]):
+        if self._compiles(rates[0]):
             assert self.goal.gamma is not None
             every = [rates[0](step, slope, self.weights)[:, 0] for step in range(k, end)]
             loss = KERNEL_LOSSES.index(self.goal.loss.name)
@@ -228,7 +228,7 @@ class _Session:
     def _compiles(self, rate: Rates) -> bool:
         """Whether the compiled kernel knows this descent."""
         X = self.flat.X
-        known = self.goal.head is None and self.goal.loss.name in KERNEL_LOSSES
+        known = self.goal.head is None and self.goal.loss.name in KERNEL_LOSSES and self.v is None
         plain = X.device.type == "cpu" and X.dtype == torch.float64 and can_compile()
         return known and plain and not rate.adaptive
 

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -50,6 +51,19 @@ def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tu
     return (log_scale - largest).exp() * D - (log_penalty - largest).exp() * x, largest
 
 
+def _in_kernel(
+    kernel: Callable[..., None], arrays: list[Tensor], rates: Tensor, loss: int, rule: Rule
+) -> None:
+    """Run a kernel that changes some of the arrays in place."""
+    B = len(rates)
+    log_penalty = -math.inf if rule.log_penalty is None else rule.log_penalty
+    options = np.empty((B, 4))
+    options[:, :3] = float(loss), float(rule.normalize), log_penalty
+    options[:, 3] = rule.p if isinstance(rule.p, float) else rule.p.reshape(B).numpy()
+    given = [x.numpy() for x in (*arrays, rates.contiguous())]
+    in_threads(kernel, [*given, options], B)
+
+
 class Weights(ABC):
     """Weights of B trials on their sequences."""
 
@@ -60,6 +74,10 @@ class Weights(ABC):
     @abstractmethod
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
         """One step; lr is ``(B, 1, 1)``."""
+
+    @abstractmethod
+    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
+        """As many steps as there are rates ``(B, steps)``, for scores ``(B, N, T)``, compiled."""
 
     @abstractmethod
     def matrix(self) -> Tensor:
@@ -119,18 +137,11 @@ class Coefficients(Weights):
             self.a.addcmul_(factor, h)
 
     def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
-        """As many steps as there are rates ``(B, steps)``, by the compiled kernel."""
-        from attnmargin.training.kernel import advance
+        from attnmargin.training.kernel import advance_coefficients
 
-        B = len(self.beta)
-        hidden = self.flat.hidden
-        if hidden is None:
-            hidden = torch.zeros_like(gamma, dtype=torch.bool)
-        log_penalty = -math.inf if rule.log_penalty is None else rule.log_penalty
-        options = np.tile([float(loss), float(rule.normalize), log_penalty], (B, 1))
         rows = (self.base[..., 0], self.beta[..., 0], self.a[..., 0])
-        arrays = [x.numpy() for x in (self.G, gamma.contiguous(), hidden, *rows)]
-        in_threads(advance, [*arrays, rates.contiguous().numpy(), options], B)
+        arrays = [self.G, gamma.contiguous(), self.flat.unseen(), *rows]
+        _in_kernel(advance_coefficients, arrays, rates, loss, rule)
 
     def _penalised(
         self, c: Tensor, h: Tensor, log_scale: Tensor, log_penalty: float
@@ -176,6 +187,13 @@ class Entries(Weights):
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
         self.W = rule.step(self.W, self._direction(slope), slope.log_scale, lr)
 
+    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
+        from attnmargin.training.kernel import advance_entries
+
+        self.W = self.W.clone(memory_format=torch.contiguous_format)
+        arrays = [*self.flat.dense(), gamma.contiguous(), self.flat.unseen(), self.W]
+        _in_kernel(advance_entries, arrays, rates, loss, rule)
+
     def matrix(self) -> Tensor:
         return self.W
 
@@ -206,6 +224,13 @@ class Factors(Weights):
         of_K, of_Q = self.directions(slope)
         self.K = rule.step(self.K, of_K, slope.log_scale, lr)
         self.Q = rule.step(self.Q, of_Q, slope.log_scale, lr)
+
+    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
+        from attnmargin.training.kernel import advance_factors
+
+        self.K, self.Q = (x.clone(memory_format=torch.contiguous_format) for x in self.parts())
+        arrays = [*self.flat.dense(), gamma.contiguous(), self.flat.unseen(), self.K, self.Q]
+        _in_kernel(advance_factors, arrays, rates, loss, rule)
 
     def matrix(self) -> Tensor:
         return self.K @ self.Q.mT

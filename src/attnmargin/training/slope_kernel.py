@@ -1,0 +1,129 @@
+"""The slope of :class:`attnmargin.attention.Objective` for a linear head, compiled with numba.
+
+One trial at a time; the results are those of the torch code, to rounding.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from attnmargin.kernels import Bools, Floats, jit
+
+_TINY = 1e-300
+# Logarithms above this can be exponentiated apart without loss.
+_REPRESENTABLE = -500.0
+# Powers of e below these change no digit.
+_FAR, _FARTHER = -45.0, -70.0
+
+
+class Scores(NamedTuple):
+    """Token scores of one trial, and room for its logits and slope; N sequences of T tokens."""
+
+    gamma: Floats  # (N, T) token scores
+    hidden: Bools  # (N, T)
+    a: Floats  # (N·T,) logits
+    c: Floats  # (N·T,) negative gradient in the logits
+    e: Floats  # (N·T,), e^{a − max} of each sequence, zero where it is negligible
+    log_k: Floats  # (N,), log κ − log Z
+    mean: Floats  # (N,), Σ s (γ − γ_top)
+    sign: Floats  # (N,), −1 where the loss rises
+    shift: Floats  # (N,) largest logit
+    top: Floats  # (N,) most likely token
+
+
+@jit
+def scores(gamma: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: Floats) -> Scores:
+    """Scores with room in two arrays, ``(2, N·T)`` and ``(5, N)``."""
+    return Scores(
+        gamma,
+        hidden,
+        a,
+        tokens[0],
+        tokens[1],
+        sequences[0],
+        sequences[1],
+        sequences[2],
+        sequences[3],
+        sequences[4],
+    )
+
+
+@jit
+def _log_slope(loss: int, u: float) -> float:
+    """log |ℓ'(u)|; losses are numbered as in :data:`attnmargin.training.loop.KERNEL_LOSSES`."""
+    if loss == 0:
+        return -math.log1p(math.exp(u)) if u < 30.0 else -u
+    if loss == 1:
+        return -u
+    if loss == 2:
+        return 0.0
+    if loss == 3:
+        return math.log(max(2.0 * abs(1.0 - u), _TINY))
+    return -math.log(u)
+
+
+@jit
+def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
+    """Softmax of sequence i; returns the largest log-weight of its other tokens."""
+    T = P.gamma.shape[1]
+    start, best = i * T, P.a[i * T + top]
+    total, mean, second = 0.0, 0.0, -np.inf
+    for t in range(T):
+        if not P.hidden[i, t]:
+            gap = P.a[start + t] - best
+            value = math.exp(gap) if gap > _FAR else 0.0
+            P.e[start + t] = value
+            total += value
+            mean += value * (P.gamma[i, t] - P.gamma[i, top])
+            if t != top:
+                second = max(second, gap)
+    mean /= total
+    u = P.gamma[i, top] + mean
+    P.sign[i] = -1.0 if loss == 3 and u > 1.0 else 1.0
+    P.mean[i], P.shift[i] = mean, best
+    P.log_k[i] = _log_slope(loss, u) - math.log(total)
+    return second + P.log_k[i]
+
+
+@jit
+def slope(P: Scores, loss: int) -> float:
+    """Fill c; returns the logarithm of its scale, without the 1/N of the mean."""
+    N, T = P.gamma.shape
+    largest = -np.inf
+    for i in range(N):
+        top, best = 0, -np.inf
+        for t in range(T):
+            if not P.hidden[i, t] and P.a[i * T + t] > best:
+                top, best = t, P.a[i * T + t]
+        P.top[i] = top
+        if best > -np.inf:
+            largest = max(largest, _sequence(P, i, top, loss))
+        else:
+            P.log_k[i] = -np.inf
+    largest = largest if largest > -np.inf else 0.0
+    for i in range(N):
+        _weigh(P, i, int(P.top[i]), largest)
+    return largest
+
+
+@jit
+def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
+    """c of sequence i, relative to e^largest."""
+    T = P.gamma.shape[1]
+    start, rest = i * T, 0.0
+    factor = math.exp(P.log_k[i] - largest)
+    apart = largest > _REPRESENTABLE
+    for t in range(T):
+        P.c[start + t] = 0.0
+        if t == top or P.hidden[i, t] or P.log_k[i] == -np.inf:
+            continue
+        if apart and P.e[start + t] > 0.0:
+            weight = P.e[start + t] * factor
+        else:
+            power = P.a[start + t] - P.shift[i] + P.log_k[i] - largest
+            weight = math.exp(power) if power > _FARTHER else 0.0
+        lift = P.gamma[i, t] - P.gamma[i, top]
+        P.c[start + t] = P.sign[i] * weight * (lift - P.mean[i])
+        rest += P.c[start + t]
+    P.c[start + top] = -rest

@@ -1,0 +1,189 @@
+"""Regularisation paths and gradient flow: the theorems' limits, and agreement with descent."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import attnmargin as am
+from attnmargin.attention import objective
+from attnmargin.training.descent import minimise
+from attnmargin.training.sphere import in_cone
+from tests.problems import optimal_problem
+
+RADII = [30.0, 100.0, 300.0, 1000.0]
+EXAMPLE_2 = [
+    [[-5.4, 2.4], [2.8, 4.2], [2.6, -0.2]],
+    [[0.8, -4.4], [-2.2, -0.8], [1.8, 0.2]],
+]
+
+
+def off(run: am.Trajectory, solution: am.Solution) -> Tensor:
+    return torch.stack([am.misalignment(W, solution.W) for W in run.W])
+
+
+@pytest.mark.parametrize("p", [1.75, 2.0, 3.0])
+def test_path_of_w_ends_in_the_svm(p: float) -> None:
+    """Paper A, Theorem 2; paper B, Theorem 1."""
+    data = am.random_data(4, 5, 6, trials=6, name="path")
+    run = am.regularization_path(data, RADII, p=p)
+    away = off(run, am.solve(optimal_problem(data), p))
+    assert bool((away.diff(dim=0) < 0).all())
+    assert float(away[-1].max()) < 1e-3
+    sizes = torch.stack([am.Lp(p).value(W) for W in run.W])
+    torch.testing.assert_close(sizes, torch.tensor(RADII).double()[:, None].expand_as(sizes))
+
+
+def test_path_of_factors_ends_in_the_nuclear_svm() -> None:
+    """Paper A, Theorem 2, KQ-RP."""
+    data = am.random_data(4, 5, 6, trials=6, name="path")
+    run = am.regularization_path(data, RADII, "KQ")
+    away = off(run, am.solve(optimal_problem(data), "nuc"))
+    assert bool((away.diff(dim=0) < 0).all())
+    assert float(away[-1].max()) < 1e-3
+    K, Q = run.last
+    size = K.flatten(1).square().sum(-1) + Q.flatten(1).square().sum(-1)
+    torch.testing.assert_close(size, torch.full_like(size, 2 * RADII[-1]))
+
+
+@pytest.mark.parametrize("p", [1.75, 2.0, 3.0])
+def test_joint_path_ends_in_both_svms(p: float) -> None:
+    """Paper B, Theorem 5, on its Example 2."""
+    data = am.AttentionData(EXAMPLE_2, [EXAMPLE_2[0][0], EXAMPLE_2[1][0]], [1.0, -1.0])
+    run = am.regularization_path(data, [1.0, 10.0, 100.0], "vW", p)
+    selection = run.selection[-1]
+    W = am.solve(am.token_problem(data.X, data.z, selection), p).W
+    v = am.solve(am.label_problem(data.X, data.y, selection), p).W
+    for away in (am.misalignment(run.W, W), am.misalignment(run.v.unsqueeze(-1), v)):
+        assert bool((away.diff() < 0).all())
+        assert float(away[-1]) < 1e-3
+
+
+def test_local_path_stays_with_its_selection() -> None:
+    """Paper A, Theorem 9: over the cone of Definition 3, towards the SVM of the selection."""
+    data = am.random_data(4, 5, 6, trials=40, name="local path")
+    ends = am.train(data, steps=3000, record=3000).selection[-1]
+    local = (ends != am.optimal_tokens(data)).any(-1).nonzero()[:, 0]
+    assert len(local) > 0
+    data = am.AttentionData(*(x[local] for x in (data.X, data.z, data.y, data.v)))
+    selection = ends[local]
+    solution = am.solve(am.token_problem(data.X, data.z, selection))
+    run = am.regularization_path(data, RADII, selection=selection, init=solution.W)
+    away = off(run, solution)
+    assert torch.equal(run.selection[-1], selection)
+    assert bool((away.diff(dim=0) < 0).all())
+    assert float(away[-1].max()) < 1e-3
+
+
+def test_the_cone_of_definition_3_by_hand() -> None:
+    """Scores 0, 1, 2 with the middle one chosen: the lowest must stand above the highest."""
+    data = am.AttentionData([[[0.0], [1.0], [2.0]]], [[1.0]], [1.0], [1.0])
+    goal, tokens = objective(data), torch.tensor([[1]])
+    for logits, inside in (([3.0, 5.0, 2.0], True), ([1.0, 5.0, 2.0], False)):
+        found = in_cone(goal, torch.tensor([[logits]]), tokens, torch.tensor([0.5]))
+        assert found.tolist() == [inside]
+    best = torch.tensor([[2]])  # the whole space for optimal tokens (Lemma 5)
+    assert in_cone(goal, torch.tensor([[[9.0, 0.0, 0.0]]]), best, torch.tensor([0.5])).tolist() == [
+        True
+    ]
+
+
+def test_the_minimum_on_a_small_sphere_is_the_gradient() -> None:
+    """As R → 0 the loss is linear in W."""
+    data = am.random_data(3, 4, 5, trials=3, name="small")
+    run = am.regularization_path(data, [1e-4])
+    G, _ = am.gradient(data, torch.zeros(5, 5, dtype=torch.float64))
+    torch.testing.assert_close(am.correlation(run.W[0], -G), torch.ones(3).double())
+
+
+def test_path_in_a_batch_equals_a_loop() -> None:
+    data = am.random_data(3, 4, 5, trials=3, name="loop")
+    batch = am.regularization_path(data, [1.0, 30.0])
+    for i in range(3):
+        own = am.AttentionData(data.X[i], data.z[i], data.y[i], data.v[i])
+        alone = am.regularization_path(own, [1.0, 30.0])
+        torch.testing.assert_close(batch.W[:, i], alone.W, rtol=1e-4, atol=1e-4)
+
+
+def test_minimise_finds_the_minimum_of_a_quadratic() -> None:
+    A = torch.diag(torch.tensor([1.0, 100.0, 1e4], dtype=torch.float64))
+    goal = torch.tensor([[1.0, -2.0, 3.0], [0.0, 0.0, 5.0]], dtype=torch.float64)
+
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        away = x - goal
+        return 0.5 * (away @ A * away).sum(-1), away @ A
+
+    torch.testing.assert_close(minimise(function, torch.ones_like(goal), 200, 1e-9), goal)
+
+
+def test_flow_and_small_steps_follow_the_same_path() -> None:
+    data = am.random_data(4, 5, 6, trials=5, name="flow")
+    flow = am.gradient_flow(data, 20.0, record=4)
+    descent = am.train(data, lr=0.001, steps=20_000, record=5000)
+    assert float((flow.W - descent.W).flatten(-2).norm(dim=-1).max()) < 0.01
+    torch.testing.assert_close(flow.steps, torch.tensor([0.0, 5.0, 10.0, 15.0, 20.0]))
+
+
+def test_flow_of_factors_follows_small_steps() -> None:
+    """With one common step for both factors."""
+    data = am.random_data(3, 4, 5, name="flow")
+    flow = am.gradient_flow(data, 3.0, "KQ", record=1)
+    K, Q = flow_start = am.train(data, "KQ", steps=0).last
+    for _ in range(3000):
+        G, _ = am.gradient(data, K @ Q.T)
+        of_K, of_Q = G @ Q, G.T @ K
+        size = (of_K.square().sum() + of_Q.square().sum()).sqrt()
+        K, Q = K - 0.001 * of_K / size, Q - 0.001 * of_Q / size
+    assert flow_start[0].shape == K.shape
+    assert float((flow.W[-1] - K @ Q.T).norm()) < 0.01
+
+
+def test_mirror_flow_follows_small_steps() -> None:
+    data = am.random_data(3, 4, 5, name="flow")
+    start = torch.full((5, 5), 0.1, dtype=torch.float64)
+    flow = am.gradient_flow(data, 2.0, p=3.0, init=start, record=1)
+    small = am.train(data, method="mirror", p=3.0, lr=0.0005, steps=4000, record=4000, init=start)
+    assert float((flow.W[-1] - small.W[-1]).norm()) < 0.01
+
+
+def test_flow_reaches_norms_where_time_would_be_astronomical() -> None:
+    """Arc length 4000: time e^{1000} and the SVM direction."""
+    data = am.random_data(4, 5, 6, trials=3, name="flow")
+    run = am.gradient_flow(data, 4000.0, record=4)
+    assert bool((run.log_gradient[-1] < -900).all())
+    solution = am.solve(am.token_problem(data.X, data.z, run.selection[-1]))
+    assert bool((am.misalignment(run.W[-1], solution.W) < 1e-3).all())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"radii": []}, "radii: got []"),
+        ({"radii": [1.0, 1.0]}, "positive numbers that grow"),
+        ({"radii": [-1.0]}, "positive numbers that grow"),
+        ({"parameter": "Z"}, "parameter: got 'Z'"),
+        ({"parameter": "KQ", "p": 3.0}, "p: got 3 for KQ"),
+        ({"selection": [0, 0]}, "init: got nothing"),
+        ({"selection": [0], "init": torch.eye(4).double()}, "selection: got shape (1,)"),
+    ],
+)
+def test_bad_paths(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(am.InputError) as caught:
+        am.regularization_path(am.random_data(2, 3, 4), **{"radii": [1.0], **options})
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"length": -1.0}, "length: got -1.0"),
+        ({"record": 0}, "record: got 0"),
+        ({"tolerance": 0.0}, "tolerance: got 0.0"),
+        ({"parameter": "vW"}, "parameter: got 'vW'"),
+        ({"p": 1.0}, "p: got 1 for W"),
+    ],
+)
+def test_bad_flows(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(am.InputError, match=words):
+        am.gradient_flow(am.random_data(2, 3, 4), **{"length": 1.0, **options})
