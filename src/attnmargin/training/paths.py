@@ -21,7 +21,7 @@ from attnmargin.arrays import Array, integers
 from attnmargin.attention import Objective, Sequences, objective
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
-from attnmargin.losses import Linear, Loss
+from attnmargin.losses import Log, Loss
 from attnmargin.training.joint import JointSphere
 from attnmargin.training.loop import precision_notes, with_head
 from attnmargin.training.sphere import Sphere
@@ -61,8 +61,7 @@ def regularization_path(
             v, and random for K and Q.
 
     The loss is not convex: at every radius the better one of two local minima is taken, that from
-    the solution before, and that from data with equal scores of all tokens but the optimal ones,
-    where all descent leads to the global minimum (paper A, Theorem 4).
+    the solution before, and that from the minimum of ``−Σ log s_i,opt``, which is convex in W.
 
     Returns:
         A :class:`Trajectory`; ``steps`` are the radii.
@@ -149,13 +148,13 @@ def _tokens(selection: Array, flat: Sequences) -> Tensor:
 
 
 def _guiding(goal: Objective) -> Objective:
-    """The same data with equal scores of all tokens but the optimal ones (Assumption B.2).
+    """The convex problem with the same end: ``−log s`` of the optimal tokens.
 
-    Its loss has no local minima (paper A, Theorem 3), and the same path at the end: a start from
-    which the minimum of the true loss is the global one once the radius is large.
+    Its only minimum on a sphere is a start from which the minimum of the true loss is the global
+    one once the radius is large.
     """
     assert goal.gamma is not None
     gamma, hidden = goal.gamma, goal.flat.hidden
     visible = gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)
     best = visible.argmax(-1, keepdim=True)
-    return Objective(goal.flat, None, Linear(), torch.zeros_like(gamma).scatter(-1, best, 1.0))
+    return Objective(goal.flat, None, Log(), torch.zeros_like(gamma).scatter(-1, best, 1.0))

@@ -14,6 +14,9 @@ from attnmargin.training.start import factor_start, matrix_start
 from attnmargin.training.weights import Entries, Factors, keys
 
 _ITERATIONS, _TOLERANCE = 2000, 1e-9
+_ROUGH_ITERATIONS, _ROUGH_TOLERANCE = 60, 1e-3
+# Factor by which a radius may grow at once.
+_GROWTH = 1.5
 _TINY = 1e-300
 # Share of noise in the factors at the start of every radius.
 _STIR = 0.03
@@ -68,10 +71,12 @@ class Ball:
         outward = mirror(unit, self.power)  # ∇‖V‖
         return (g - (g * unit).sum(-1, keepdim=True) * outward) / size
 
-    def minimum(self, function: Function, V: Tensor, radius: float) -> Tensor:
-        """The V near a given one where the function is least."""
-        tolerance = _TOLERANCE * (1.0 + 0.1 * radius)
-        return minimise(function, V / self.norm(V), _ITERATIONS, tolerance)
+    def minimum(self, function: Function, V: Tensor, radius: float, rough: bool = False) -> Tensor:
+        """The V near a given one where the function is least, or a rough guess of it."""
+        start = V / self.norm(V)
+        if rough:
+            return minimise(function, start, _ROUGH_ITERATIONS, _ROUGH_TOLERANCE)
+        return minimise(function, start, _ITERATIONS, _TOLERANCE * (1.0 + 0.1 * radius))
 
 
 class Sphere:
@@ -89,7 +94,8 @@ class Sphere:
         cone: float = 0.0,
     ) -> None:
         self.goal, self.flat, self.ball = goal, goal.flat, Ball(p)
-        self.tokens, self.cone, self.radius = tokens, cone, 1.0
+        self.tokens, self.cone = tokens, cone
+        self.radius: float | None = None
         self.weights: Entries | Factors
         if parameter == "KQ":
             self.weights = factor_start(self.flat, init, width, seed)
@@ -111,7 +117,7 @@ class Sphere:
 
         With a guide, its minimum is a second start, and the better end counts.
         """
-        self.radius = math.sqrt(2.0 * radius) if isinstance(self.weights, Factors) else radius
+        self._approach(radius)
         ends = [self._minimum(self.V)]
         if guide is not None:
             guide.descend(radius)
@@ -121,18 +127,33 @@ class Sphere:
         self.V = torch.stack(ends)[best, torch.arange(len(best), device=best.device)]
         self._place(self.V)
 
+    def _approach(self, radius: float) -> None:
+        """Grow to a radius by small factors: a softmax that saturates too early cannot turn back.
+
+        A local path begins where it is told to.
+        """
+        goal = math.sqrt(2.0 * radius) if isinstance(self.weights, Factors) else radius
+        if self.radius is None:
+            self.radius = goal if self.tokens is not None else min(goal, 1.0)
+        while _GROWTH * self.radius < goal:
+            self.radius *= _GROWTH
+            self.V = self._minimum(self.V, rough=True)
+        self.radius = goal
+
     def unit(self) -> Tensor:
         """V scaled to norm one."""
         return self.V / self.ball.norm(self.V)
 
-    def _minimum(self, V: Tensor) -> Tensor:
+    def _minimum(self, V: Tensor, rough: bool = False) -> Tensor:
         if isinstance(self.weights, Factors):
             # Factors of low rank stay of low rank: a little of everything lets the rank grow.
             V = V / self.ball.norm(V) + _STIR * self.noise
-        return self.ball.minimum(self._value, V, self.radius)
+        assert self.radius is not None
+        return self.ball.minimum(self._value, V, self.radius, rough)
 
     def _place(self, V: Tensor) -> None:
         """Set the weights to the point of the sphere."""
+        assert self.radius is not None
         x = self.radius * self.ball.point(V)
         if isinstance(self.weights, Factors):
             shape = self.weights.K.shape
@@ -154,6 +175,7 @@ class Sphere:
         above = excess(self.goal, slope, self.tokens)[:, 0]
         value = (slope.log_scale[:, 0] + above.clamp_min(0.0).log())[:, 0]
         g = -self._pulls(slope) / above.where(above > 0, 1.0)
+        assert self.radius is not None
         g = self.radius * self.ball.chain(g, V)
         allowed = above[:, 0] > 0
         if self.tokens is not None:
