@@ -6,6 +6,7 @@ certificate that does not hold). Exit 2: bad usage or bad input, in one sentence
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -65,6 +66,46 @@ def verify(file: Path, as_json: bool) -> int:
     else:
         tables.print_verification(record)
     return 0 if record["holds"] else 1
+
+
+@cli.command()
+@click.argument("file", type=_FILE)
+@click.option("--parameter", default="W", show_default=True, help="W, KQ or vW")
+@click.option(
+    "--p", type=float, default=2.0, show_default=True, help="2: gradient descent; else ℓp"
+)
+@click.option("--lr", type=float, default=0.1, show_default=True)
+@click.option("--steps", type=int, default=2000, show_default=True)
+@click.option("--plain", is_flag=True, help="do not normalise gradients")
+@click.option("--loss", default="logistic", show_default=True)
+@click.option("--penalty", type=float, default=0.0, show_default=True, help="λ of the ridge term")
+@click.option("--width", type=int, help="m of K and Q")
+@click.option("--record", type=int, default=100, show_default=True, help="steps between records")
+@click.option("--out", type=_FILE, help="save the trajectory as .npz")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def train(
+    file: Path, p: float, plain: bool, out: Path | None, as_json: bool, **options: Any
+) -> int:
+    """Train attention on FILE (.npz with X, z, y, v), and compare it with the SVM."""
+    from attnmargin import training_table as tables
+    from attnmargin.data import AttentionData
+    from attnmargin.tables import print_json
+    from attnmargin.training import train as run_training
+
+    data, method = AttentionData.load(file), "gd" if p == 2.0 else "mirror"
+    with tables.progress_bar("training") as progress:
+        run = run_training(
+            data, p=p, method=method, normalize=not plain, progress=progress, **options
+        )
+    saved = None if out is None else run.save(out)
+    norm = "nuc" if options["parameter"] == "KQ" else "fro" if p == 2.0 else p
+    record = tables.training_record(data, run, norm)
+    record |= {"file": str(file), "out": saved and str(saved)}
+    if as_json:
+        print_json(record)
+    else:
+        tables.print_training(record)
+    return 0
 
 
 @cli.command()

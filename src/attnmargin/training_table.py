@@ -1,0 +1,89 @@
+"""What ``attnmargin train`` reports: the run, and the SVM of what it selects."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from attnmargin.builders import token_problem
+from attnmargin.certify import Status
+from attnmargin.data import AttentionData
+from attnmargin.measure import correlation
+from attnmargin.selection import optimal_tokens
+from attnmargin.solvers import solve
+from attnmargin.training import Trajectory
+
+_MOST_LINES = 20
+
+
+@contextmanager
+def progress_bar(words: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error, if that is a terminal."""
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(words)
+        yield lambda k, steps: bar.update(task, completed=k, total=max(steps, 1))
+
+
+def training_record(data: AttentionData, run: Trajectory, norm: str | float) -> dict[str, Any]:
+    """The end of every trial, beside the SVM of the tokens that it selected, ready for JSON."""
+    W, selection = run.W[-1], run.selection[-1]
+    solution = solve(token_problem(data.X, data.z, selection, data.mask), norm)
+    aligned = correlation(W, solution.W.nan_to_num())
+    status = np.asarray(solution.status, dtype=str)
+    # A trained head has scores of its own.
+    best = optimal_tokens(data) if data.v is not None and run.heads is None else None
+    results = [
+        {
+            "index": list(index),
+            "loss": float(run.loss[-1][index]),
+            "probability": float(run.probability[-1][index]),
+            "selection": selection[index].tolist(),
+            "optimal tokens": None if best is None else int((selection == best)[index].sum()),
+            "norm": float(W[index].norm()),
+            "svm": str(status[index]),
+            "correlation": float(aligned[index]) if status[index] == Status.OPTIMAL else None,
+        }
+        for index in solution.problem.members()
+    ]
+    return {
+        "steps": int(run.steps[-1]),
+        "norm of the svm": solution.norm.name,
+        "sequences": selection[solution.problem.members()[0]].numel(),
+        "results": results,
+        "notes": list(run.notes),
+    }
+
+
+def print_training(record: dict[str, Any]) -> None:
+    """A table for people."""
+    console = Console()
+    table = Table("trial", "loss", "largest softmax", "optimal tokens", "‖W‖", "svm", "correlation")
+    for result in record["results"][:_MOST_LINES]:
+        aligned, count = result["correlation"], result["optimal tokens"]
+        table.add_row(
+            ", ".join(map(str, result["index"])) or "–",
+            f"{result['loss']:.6g}",
+            f"{result['probability']:.6f}",
+            "–" if count is None else f"{count} of {record['sequences']}",
+            f"{result['norm']:.4g}",
+            result["svm"],
+            "–" if aligned is None else f"{aligned:.6f}",
+        )
+    console.print(table)
+    if len(record["results"]) > _MOST_LINES:
+        console.print(f"… and {len(record['results']) - _MOST_LINES} more")
+    found = [r["correlation"] for r in record["results"] if r["correlation"] is not None]
+    if found:
+        words = (
+            f"norm {record['norm of the svm']}: mean {np.mean(found):.6f}, worst {min(found):.6f}"
+        )
+        console.print(f"correlation with the SVM of the selected tokens, {words}")
+    for note in record["notes"]:
+        console.print(note, soft_wrap=True)
+    if record["out"]:
+        console.print(f"saved: {record['out']}", soft_wrap=True)
