@@ -112,8 +112,8 @@ def test_closure_and_missing_gradients() -> None:
         return float(loss.detach())
 
     assert optimiser.step(closure) == 4.0
-    assert float(idle) == 1.0
-    assert float(w) < 2.0
+    assert float(idle.data) == 1.0
+    assert float(w.data) < 2.0
 
 
 @pytest.mark.parametrize(

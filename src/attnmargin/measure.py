@@ -77,7 +77,14 @@ def misalignment(W: Array, solution: Array) -> Tensor:
 
 
 def largest_probability(data: AttentionData, W: Array) -> Tensor:
-    """Largest softmax entry, mean over sequences, ``(*B)`` (paper A, figure 7a)."""
+    """Largest softmax entry, mean over sequences, ``(*B)`` (paper A, figure 7a).
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(3, 4, 5, name="probability")
+        >>> float(am.largest_probability(data, [[0.0] * 5] * 5))
+        0.25
+    """
     s = probabilities(data, W).amax(-1)
     return s.flatten(len(data.batch_shape)).mean(-1)
 
@@ -102,7 +109,13 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
 
 
 def rank_profile(W: Array) -> Tensor:
-    """Singular values over the largest, ``(*B, min(d, e))``: how far W is from low rank."""
+    """Singular values over the largest, ``(*B, min(d, e))``: how far W is from low rank.
+
+    Example:
+        >>> import attnmargin as am
+        >>> am.rank_profile([[4.0, 0.0], [0.0, 1.0]]).tolist()
+        [1.0, 0.25]
+    """
     values = torch.linalg.svdvals(floats("W", W))
     return values / values[..., :1].clamp_min(1e-300)
 
