@@ -13,16 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective, objective
+from attnmargin.attention import objective
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.heads import Head
 from attnmargin.losses import Loss
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.loop import precision_notes
-from attnmargin.training.start import factor_start, matrix_start
+from attnmargin.training.start import movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
-from attnmargin.training.weights import Entries, Factors, keys
 
 Field = Callable[[Tensor], Tensor]
 _SHORTEST = 1e-10
@@ -71,58 +70,23 @@ def gradient_flow(
     if not 1.0 < p < float("inf") or (parameter == "KQ" and p != 2.0):
         raise InputError("p", f"{p:g} for {parameter}", "1 < p < ∞ for W, and 2 for KQ")
     goal = objective(data, head, loss)
-    path = _Path(goal, parameter, float(p), init, width, seed)
-    rows = Recorder(goal.flat, watch)
-    parts = int(record)
-    x, h = path.x, goal.flat.X.new_full((len(goal.flat.X), 1), 0.01)
-    for part in range(parts + 1):
-        path.place(x)
-        rows.add(length * part / parts, path.weights, goal.slope(path.weights.logits()))
-        if part < parts:
-            x, h = _integrate(path.field, x, length / parts, h, tolerance)
-    return rows.trajectory(path.weights.parts(), precision_notes(data))
+    weights, power = movable_start(goal.flat, parameter, init, width, seed), float(p)
+    x, h = mirror(weights.vector(), power), goal.flat.X.new_full((len(goal.flat.X), 1), 0.01)
 
-
-class _Path:
-    """What moves, as vectors ``(B, k)``, and the field that moves it."""
-
-    def __init__(
-        self,
-        goal: Objective,
-        parameter: str,
-        p: float,
-        init: Any,
-        width: int | None,
-        seed: int,
-    ) -> None:
-        self.goal, self.flat, self.p = goal, goal.flat, p
-        self.weights: Entries | Factors
-        if parameter == "KQ":
-            self.weights = factor_start(self.flat, init, width, seed)
-            self.x = torch.cat([part.flatten(1) for part in self.weights.parts()], -1)
-        else:
-            start = matrix_start(self.flat, init, plain=False)
-            assert isinstance(start, Entries)
-            self.weights, self.x = start, mirror(start.W, p).flatten(1)
-
-    def place(self, x: Tensor) -> None:
-        """Set the weights to a point of the path."""
-        if isinstance(self.weights, Factors):
-            K, Q = x.chunk(2, -1)
-            self.weights.K, self.weights.Q = (part.reshape(self.weights.K.shape) for part in (K, Q))
-        else:
-            self.weights.W = inverse_mirror(x, self.p).reshape(self.weights.W.shape)
-
-    def field(self, x: Tensor) -> Tensor:
-        """Unit tangent of the path, ``(B, k)``."""
-        self.place(x)
-        slope = self.goal.slope(self.weights.logits())
-        if isinstance(self.weights, Factors):
-            D = torch.cat([part.flatten(1) for part in self.weights.directions(slope)], -1)
-        else:
-            D = (keys(self.flat, slope.c).mT @ self.flat.z).flatten(1)
-        size = power_norm(D.unsqueeze(-1), self.p / (self.p - 1.0))[..., 0]
+    def field(x: Tensor) -> Tensor:
+        """Unit tangent of the path."""
+        weights.place(inverse_mirror(x, power))
+        D = weights.pull(goal.slope(weights.logits()))
+        size = power_norm(D.unsqueeze(-1), power / (power - 1.0))[..., 0]
         return D / size.where(size > 0, 1.0)
+
+    rows, parts = Recorder(goal.flat, watch), int(record)
+    for part in range(parts + 1):
+        weights.place(inverse_mirror(x, power))
+        rows.add(length * part / parts, weights, goal.slope(weights.logits()))
+        if part < parts:
+            x, h = _integrate(field, x, length / parts, h, tolerance)
+    return rows.trajectory(weights.parts(), precision_notes(data))
 
 
 def _integrate(

@@ -16,9 +16,9 @@ from attnmargin.errors import InputError
 from attnmargin.heads import Head
 from attnmargin.losses import Loss
 from attnmargin.training.rates import Rate, Rates, as_rates
-from attnmargin.training.start import PARAMETERS, factor_start, joint_start, matrix_start
+from attnmargin.training.start import PARAMETERS, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
-from attnmargin.training.weights import Rule, Weights
+from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 
 # Losses that the compiled kernel knows, in its order.
 KERNEL_LOSSES = ("logistic", "exponential", "linear", "squared", "log")
@@ -173,15 +173,17 @@ class _Session:
         self.goal, self.rule, self.flat = goal, rule, goal.flat
         self.v: Tensor | None = None
         self.weights: Weights
-        if parameter == "KQ":
-            self.weights = factor_start(self.flat, init, width, seed)
-        elif parameter == "vW":
+        if parameter == "vW":
             self.v, self.weights = joint_start(self.flat, init)
             self._score()
+            return
+        start = movable_start(self.flat, parameter, init, width, seed)
+        plain = isinstance(rule.p, float) and rule.p == 2.0
+        plain = plain and (init is None or rule.log_penalty is None)
+        if isinstance(start, Entries) and plain and Coefficients.pays(self.flat):
+            self.weights = Coefficients(self.flat, start.W)
         else:
-            plain = isinstance(rule.p, float) and rule.p == 2.0
-            plain = plain and (init is None or rule.log_penalty is None)
-            self.weights = matrix_start(self.flat, init, plain)
+            self.weights = start
 
     def _score(self) -> None:
         """Token scores of the present head."""

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective, Slope
+from attnmargin.attention import Objective
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.descent import Function, minimise
 from attnmargin.training.rates import excess
-from attnmargin.training.start import factor_start, matrix_start
-from attnmargin.training.weights import Entries, Factors, keys
+from attnmargin.training.start import factor_start, movable_start
+from attnmargin.training.weights import Entries, Factors
 
 _ITERATIONS, _TOLERANCE = 2000, 1e-9
 _ROUGH_ITERATIONS, _ROUGH_TOLERANCE = 60, 1e-3
@@ -96,21 +96,14 @@ class Sphere:
         self.goal, self.flat, self.ball = goal, goal.flat, Ball(p)
         self.tokens, self.cone = tokens, cone
         self.radius: float | None = None
-        self.weights: Entries | Factors
-        if parameter == "KQ":
-            self.weights = factor_start(self.flat, init, width, seed)
-            self.V = torch.cat([part.flatten(1) for part in self.weights.parts()], -1)
-            other = factor_start(self.flat, None, self.weights.K.shape[-1], seed + 1).parts()
-            noise = torch.cat([part.flatten(1) for part in other], -1)
+        self.weights = movable_start(self.flat, parameter, init, width, seed)
+        if init is None and isinstance(self.weights, Entries):
+            self.weights.place(self.weights.pull(goal.slope(self.weights.logits())))
+        if isinstance(self.weights, Factors):
+            m = self.weights.K.shape[-1]
+            noise = factor_start(self.flat, None, m, seed + 1).vector()
             self.noise = noise / noise.norm(dim=-1, keepdim=True)
-            return
-        start = matrix_start(self.flat, init, plain=False)
-        assert isinstance(start, Entries)
-        self.weights = start
-        if init is None:
-            slope = goal.slope(start.logits())
-            start.W = keys(self.flat, slope.c).mT @ self.flat.z
-        self.V = self.ball.free(start.W.flatten(1))
+        self.V = self.ball.free(self.weights.vector())
 
     def descend(self, radius: float, guide: "Sphere | None" = None) -> None:
         """Move the weights to the minimum on the sphere of a radius.
@@ -154,18 +147,7 @@ class Sphere:
     def _place(self, V: Tensor) -> None:
         """Set the weights to the point of the sphere."""
         assert self.radius is not None
-        x = self.radius * self.ball.point(V)
-        if isinstance(self.weights, Factors):
-            shape = self.weights.K.shape
-            self.weights.K, self.weights.Q = (part.reshape(shape) for part in x.chunk(2, -1))
-        else:
-            self.weights.W = x.reshape(self.weights.W.shape)
-
-    def _pulls(self, slope: Slope) -> Tensor:
-        """Negative gradient in the weights over ``e^{log_scale}``, ``(B, k)``."""
-        if isinstance(self.weights, Factors):
-            return torch.cat([part.flatten(1) for part in self.weights.directions(slope)], -1)
-        return (keys(self.flat, slope.c).mT @ self.flat.z).flatten(1)
+        self.weights.place(self.radius * self.ball.point(V))
 
     def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
         """``log(L − L⋆)`` and its gradient in V; infinite outside of the cone."""
@@ -174,7 +156,7 @@ class Sphere:
         slope = self.goal.slope(logits)
         above = excess(self.goal, slope, self.tokens)[:, 0]
         value = (slope.log_scale[:, 0] + above.clamp_min(0.0).log())[:, 0]
-        g = -self._pulls(slope) / above.where(above > 0, 1.0)
+        g = -self.weights.pull(slope) / above.where(above > 0, 1.0)
         assert self.radius is not None
         g = self.radius * self.ball.chain(g, V)
         allowed = above[:, 0] > 0

@@ -10,7 +10,7 @@ from attnmargin.arrays import Array, finite, floats
 from attnmargin.attention import Sequences
 from attnmargin.errors import InputError
 from attnmargin.sample import seed_of
-from attnmargin.training.weights import Coefficients, Entries, Factors, Weights
+from attnmargin.training.weights import Entries, Factors, Movable
 
 PARAMETERS = ("W", "KQ", "vW")
 
@@ -31,15 +31,23 @@ def _pair(init: Any, names: str) -> tuple[Any, Any]:
     return init[0], init[1]
 
 
-def matrix_start(flat: Sequences, init: Any, plain: bool) -> Weights:
-    """W from zero or from ``init``; ``plain`` if coefficients can describe the descent."""
+def matrix_start(flat: Sequences, init: Any) -> Entries:
+    """W from zero or from ``init``."""
     d = flat.X.shape[-1]
     if isinstance(init, tuple) and len(init) == 1:
         (init,) = init
-    W = flat.X.new_zeros(len(flat.X), d, d)
-    if init is not None:
-        W = _given("init", init, (d, d), flat)
-    return Coefficients(flat, W) if plain and Coefficients.pays(flat) else Entries(flat, W)
+    if init is None:
+        return Entries(flat, flat.X.new_zeros(len(flat.X), d, d))
+    return Entries(flat, _given("init", init, (d, d), flat))
+
+
+def movable_start(
+    flat: Sequences, parameter: str, init: Any, width: int | None, seed: int
+) -> Movable:
+    """The start of W or of (K, Q)."""
+    if parameter == "KQ":
+        return factor_start(flat, init, width, seed)
+    return matrix_start(flat, init)
 
 
 def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Factors:
@@ -69,6 +77,5 @@ def joint_start(flat: Sequences, init: Any) -> tuple[Tensor, Entries]:
     d = flat.X.shape[-1]
     v, W = (None, None) if init is None else _pair(init, "v, W")
     head = flat.X.new_zeros(len(flat.X), d)
-    weights = matrix_start(flat, W, plain=False)
-    assert isinstance(weights, Entries)
-    return (head if v is None else _given("init", v, (d,), flat)).unsqueeze(-1), weights
+    head = head if v is None else _given("init", v, (d,), flat)
+    return head.unsqueeze(-1), matrix_start(flat, W)

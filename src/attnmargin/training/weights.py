@@ -171,8 +171,27 @@ def keys(flat: Sequences, c: Tensor) -> Tensor:
     return (c.unsqueeze(-2) @ flat.X).squeeze(-2)
 
 
+class Movable(Weights):
+    """Weights that can be put anywhere, as vectors ``(B, k)``."""
+
+    @abstractmethod
+    def vector(self) -> Tensor:
+        """What is trained, end to end."""
+
+    @abstractmethod
+    def place(self, x: Tensor) -> None:
+        """Set what is trained."""
+
+    @abstractmethod
+    def pull(self, slope: Slope) -> Tensor:
+        """The negative gradient in it over ``e^{log_scale}``."""
+
+    def square(self, slope: Slope) -> Tensor:
+        return power_norm(self.pull(slope).unsqueeze(-1), 2.0) ** 2
+
+
 @final
-class Entries(Weights):
+class Entries(Movable):
     """W by its entries: mirror descent, or penalties from a start that is not zero."""
 
     def __init__(self, flat: Sequences, W: Tensor) -> None:
@@ -197,15 +216,21 @@ class Entries(Weights):
     def matrix(self) -> Tensor:
         return self.W
 
-    def square(self, slope: Slope) -> Tensor:
-        return power_norm(self._direction(slope), 2.0) ** 2
+    def vector(self) -> Tensor:
+        return self.W.flatten(1)
+
+    def place(self, x: Tensor) -> None:
+        self.W = x.reshape(self.W.shape)
+
+    def pull(self, slope: Slope) -> Tensor:
+        return self._direction(slope).flatten(1)
 
     def parts(self) -> tuple[Tensor, ...]:
         return (self.W,)
 
 
 @final
-class Factors(Weights):
+class Factors(Movable):
     """``W = K Qᵀ`` with K, Q ``(B, d, m)``; each factor's gradient is normalised by its norm."""
 
     def __init__(self, flat: Sequences, K: Tensor, Q: Tensor) -> None:
@@ -215,13 +240,13 @@ class Factors(Weights):
         image = (self.flat.z @ self.Q) @ self.K.mT
         return self.flat.seen((self.flat.X @ image.unsqueeze(-1)).squeeze(-1))
 
-    def directions(self, slope: Slope) -> tuple[Tensor, Tensor]:
+    def _directions(self, slope: Slope) -> tuple[Tensor, Tensor]:
         """Negative gradients: ``D Q`` and ``Dᵀ K`` for that of W, ``D``."""
         pulled = keys(self.flat, slope.c)
         return pulled.mT @ (self.flat.z @ self.Q), self.flat.z.mT @ (pulled @ self.K)
 
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
-        of_K, of_Q = self.directions(slope)
+        of_K, of_Q = self._directions(slope)
         self.K = rule.step(self.K, of_K, slope.log_scale, lr)
         self.Q = rule.step(self.Q, of_Q, slope.log_scale, lr)
 
@@ -235,9 +260,15 @@ class Factors(Weights):
     def matrix(self) -> Tensor:
         return self.K @ self.Q.mT
 
-    def square(self, slope: Slope) -> Tensor:
-        of_K, of_Q = self.directions(slope)
-        return power_norm(of_K, 2.0) ** 2 + power_norm(of_Q, 2.0) ** 2
+    def vector(self) -> Tensor:
+        return torch.cat((self.K.flatten(1), self.Q.flatten(1)), -1)
+
+    def place(self, x: Tensor) -> None:
+        self.K, self.Q = (part.reshape(self.K.shape) for part in x.chunk(2, -1))
+
+    def pull(self, slope: Slope) -> Tensor:
+        of_K, of_Q = self._directions(slope)
+        return torch.cat((of_K.flatten(1), of_Q.flatten(1)), -1)
 
     def parts(self) -> tuple[Tensor, ...]:
         return (self.K, self.Q)
