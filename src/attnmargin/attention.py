@@ -22,7 +22,7 @@ from attnmargin.arrays import Array, finite, floats
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.heads import Head, as_head
-from attnmargin.losses import Loss, as_loss
+from attnmargin.losses import Log, Loss, as_loss
 from attnmargin.selection import scores
 
 
@@ -66,9 +66,10 @@ def sequences(data: AttentionData) -> Sequences:
     several = data.z.ndim == data.X.ndim
     queries = data.z.shape[-3:-1] if several else data.z.shape[-2:-1]
     X = data.X.unsqueeze(-3) if several else data.X
-    X = X.expand(*batch, *queries, T, d).reshape(batch.numel(), -1, T, d)
-    z = data.z.expand(*batch, *queries, d).reshape(batch.numel(), -1, d)
-    y = None if data.y is None else data.y.expand(*batch, *queries).reshape(batch.numel(), -1)
+    B, N = batch.numel(), queries.numel()
+    X = X.expand(*batch, *queries, T, d).reshape(B, N, T, d)
+    z = data.z.expand(*batch, *queries, d).reshape(B, N, d)
+    y = None if data.y is None else data.y.expand(*batch, *queries).reshape(B, N)
     hidden = None
     if data.mask is not None:
         mask = data.mask
@@ -76,7 +77,9 @@ def sequences(data: AttentionData) -> Sequences:
             mask = mask.unsqueeze(-2)
         elif not several and mask.ndim == data.X.ndim:
             mask = mask.squeeze(-2)
-        hidden = ~mask.expand(*batch, *queries, T).reshape(batch.numel(), -1, T)
+        hidden = ~mask.expand(*batch, *queries, T).reshape(B, N, T)
+        # A sequence of which nothing is visible is one of zeros: it has a loss, and no pull.
+        hidden = hidden & ~hidden.all(-1, keepdim=True)
     return Sequences(X, z, hidden, y, batch, queries)
 
 
@@ -85,7 +88,9 @@ def _weights(data: AttentionData, W: Array) -> Tensor:
     full = (*data.batch_shape, data.d, data.d)
     if W.ndim < 2 or W.shape[-2:] != full[-2:]:
         raise InputError("W", f"shape {tuple(W.shape)}", f"{full}, or {full[-2:]} for all")
-    return W.expand(full).reshape(-1, data.d, data.d)
+    if W.shape[:-2] not in (torch.Size(), data.batch_shape):
+        raise InputError("W", f"shape {tuple(W.shape)}", f"{full}, or {full[-2:]} for all")
+    return W.expand(full).reshape(data.batch_shape.numel(), data.d, data.d)
 
 
 def logits(data: AttentionData, W: Array) -> Tensor:
@@ -142,34 +147,38 @@ class Objective:
         s = log_s.exp()
         top = logits.argmax(-1, keepdim=True)
         if self.head is None and self.gamma is not None:
-            lift = self.gamma - self.gamma.gather(-1, top)
+            best = self.gamma.gather(-1, top)
+            lift = self.gamma - best
             mean = (s * lift).sum(-1, keepdim=True)
-            u = (self.gamma.gather(-1, top) + mean).squeeze(-1)
+            u = (best + mean).squeeze(-1)
             loss, log_slope = self.loss.value(u), self.loss.log_slope(u)
-            if self.loss.name == "squared":
-                lift = lift * self.loss.falls(u).unsqueeze(-1)
-                mean = mean * self.loss.falls(u).unsqueeze(-1)
+            pulled = lift if self.loss.always_falls else lift * self.loss.falls(u).unsqueeze(-1)
         else:
             assert self.head is not None
             o = (s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
             pull = self.head.pull(o, self.flat.y, self.loss)
             g = (self.flat.X @ pull.direction.unsqueeze(-1)).squeeze(-1)
-            lift = g - g.gather(-1, top)
+            pulled = lift = g - g.gather(-1, top)
             mean = (s * lift).sum(-1, keepdim=True)
             loss, log_slope = pull.loss, pull.log_slope
-        c, log_scale = _coefficients(log_s, top, lift - mean, log_slope)
+        c, log_scale = _coefficients(log_s, s, pulled, log_slope)
         return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean)
 
 
 def _coefficients(
-    log_s: Tensor, top: Tensor, centred: Tensor, log_slope: Tensor
+    log_s: Tensor, s: Tensor, lift: Tensor, log_slope: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """``κ s (g − ḡ) / n`` as ``e^{log_scale} c``; the top token gets minus the sum of the rest."""
-    weight = (log_s + log_slope.unsqueeze(-1)).scatter(-1, top, -torch.inf)
+    """``κ s (g − ḡ) / n`` as ``e^{log_scale} c``.
+
+    With the lift ``l`` of a score over that of the most likely token it is ``κ s l − s Σ κ s l``.
+    Tokens without lift (the most likely one, and those that tie with it) are moved by the second
+    term alone, so the scale is that of the others, however small they are.
+    """
+    weight = (log_s + log_slope.unsqueeze(-1)).masked_fill(lift == 0, -torch.inf)
     largest = weight.amax((-2, -1), keepdim=True)
     largest = largest.where(torch.isfinite(largest), 0.0)
-    c = (weight - largest).exp() * centred
-    c.scatter_(-1, top, -c.sum(-1, keepdim=True))
+    c = (weight - largest).exp() * lift
+    c -= s * c.sum(-1, keepdim=True)
     return c, largest - math.log(log_s.shape[-2])
 
 
@@ -184,8 +193,10 @@ def objective(
     if chosen is None:
         gamma = scores(data).expand(*flat.batch, *flat.queries, data.T)
         gamma = gamma.reshape(flat.X.shape[:-1])
-        if flat.hidden is not None:
-            gamma = gamma.masked_fill(flat.hidden, 0.0)
+        gamma = gamma.nan_to_num(neginf=0.0)
+        if isinstance(as_loss(loss), Log) and not bool((gamma >= 0).all()):
+            needs = "scores that are not negative: their mean is the u of −log u"
+            raise InputError("loss", f"'log' with the score {float(gamma.min()):g}", needs)
     return Objective(flat, chosen, as_loss(loss), gamma)
 
 

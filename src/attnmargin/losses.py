@@ -13,7 +13,12 @@ from attnmargin.errors import InputError
 class Loss(ABC):
     """A loss ``ℓ(u)`` of a margin; all methods work entry by entry."""
 
-    name: str
+    name: str = "a loss of its own"
+
+    @property
+    def always_falls(self) -> bool:
+        """Whether ``ℓ' ≤ 0`` everywhere: then :meth:`falls` is not overridden."""
+        return type(self).falls is Loss.falls
 
     @abstractmethod
     def value(self, u: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ class Scores(NamedTuple):
     c: Floats  # (N·T,) negative gradient in the logits
     e: Floats  # (N·T,), e^{a − max} of each sequence, zero where it is negligible
     log_k: Floats  # (N,), log κ − log Z
-    mean: Floats  # (N,), Σ s (γ − γ_top)
+    total: Floats  # (N,), Z, relative to the largest term
     sign: Floats  # (N,), −1 where the loss rises
     shift: Floats  # (N,) largest logit
     top: Floats  # (N,) most likely token
@@ -65,7 +65,7 @@ def _log_slope(loss: int, u: float) -> float:
 
 @jit
 def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
-    """Softmax of sequence i; returns the largest log-weight of its other tokens."""
+    """Softmax of sequence i; returns the largest log-weight of tokens with a lift."""
     T = P.gamma.shape[1]
     start, best = i * T, P.a[i * T + top]
     total, mean, second = 0.0, 0.0, -np.inf
@@ -74,14 +74,14 @@ def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
             gap = P.a[start + t] - best
             value = math.exp(gap) if gap > _FAR else 0.0
             P.e[start + t] = value
+            lift = P.gamma[i, t] - P.gamma[i, top]
             total += value
-            mean += value * (P.gamma[i, t] - P.gamma[i, top])
-            if t != top:
+            mean += value * lift
+            if lift != 0.0:
                 second = max(second, gap)
-    mean /= total
-    u = P.gamma[i, top] + mean
+    u = P.gamma[i, top] + mean / total
     P.sign[i] = -1.0 if loss == 3 and u > 1.0 else 1.0
-    P.mean[i], P.shift[i] = mean, best
+    P.total[i], P.shift[i] = total, best
     P.log_k[i] = _log_slope(loss, u) - math.log(total)
     return second + P.log_k[i]
 
@@ -97,10 +97,7 @@ def slope(P: Scores, loss: int) -> float:
             if not P.hidden[i, t] and P.a[i * T + t] > best:
                 top, best = t, P.a[i * T + t]
         P.top[i] = top
-        if best > -np.inf:
-            largest = max(largest, _sequence(P, i, top, loss))
-        else:
-            P.log_k[i] = -np.inf
+        largest = max(largest, _sequence(P, i, top, loss))
     largest = largest if largest > -np.inf else 0.0
     for i in range(N):
         _weigh(P, i, int(P.top[i]), largest)
@@ -109,21 +106,24 @@ def slope(P: Scores, loss: int) -> float:
 
 @jit
 def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
-    """c of sequence i, relative to e^largest."""
+    """c of sequence i, relative to e^largest: ``κ s l − s Σ κ s l``."""
     T = P.gamma.shape[1]
-    start, rest = i * T, 0.0
-    factor = math.exp(P.log_k[i] - largest)
-    apart = largest > _REPRESENTABLE
+    start, total = i * T, 0.0
+    factor = math.exp(P.log_k[i] - largest) if largest > _REPRESENTABLE else 0.0
     for t in range(T):
+        lift = P.gamma[i, t] - P.gamma[i, top]
         P.c[start + t] = 0.0
-        if t == top or P.hidden[i, t] or P.log_k[i] == -np.inf:
+        if lift == 0.0 or P.hidden[i, t]:
             continue
-        if apart and P.e[start + t] > 0.0:
+        if factor > 0.0 and P.e[start + t] > 0.0:
             weight = P.e[start + t] * factor
         else:
-            power = P.a[start + t] - P.shift[i] + P.log_k[i] - largest
+            gap = P.a[start + t] - P.shift[i]
+            power = gap + (P.log_k[i] - largest)
             weight = math.exp(power) if power > _FARTHER else 0.0
-        lift = P.gamma[i, t] - P.gamma[i, top]
-        P.c[start + t] = P.sign[i] * weight * (lift - P.mean[i])
-        rest += P.c[start + t]
-    P.c[start + top] = -rest
+        P.c[start + t] = P.sign[i] * weight * lift
+        total += P.c[start + t]
+    total /= P.total[i]
+    for t in range(T):
+        if not P.hidden[i, t]:
+            P.c[start + t] -= P.e[start + t] * total
