@@ -151,8 +151,92 @@ def test_bad_arguments() -> None:
         (lambda: am.gradient(data, eye, loss="hinge"), "loss: got 'hinge'"),
         (lambda: am.gradient(data, eye, head="cubic"), "head: got 'cubic'"),
         (lambda: am.gradient(data, eye, head=lambda o: o), "head: got a Tensor"),
-        (lambda: am.VocabularyHead(torch.eye(3), [0, 3]), "labels: got up to 3"),
+        (lambda: am.VocabularyHead(torch.eye(3), [0, 3]), "labels: got classes from 0 to 3"),
     ]
     for call, words in cases:
         with pytest.raises(am.InputError, match=words):
             call()
+
+
+def test_tied_tokens_do_not_hide_the_gradient() -> None:
+    """Two equal tokens share the probability; the third one still pushes, at e^{−2000}."""
+    data = am.AttentionData([[[1.0, 0], [1.0, 0], [0, 1.0]]], [[1.0, 0]], [1.0], [1.0, 0])
+    W = 1000.0 * torch.tensor([[1.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
+    G, log_scale = am.gradient(data, W)
+    torch.testing.assert_close(G / G.norm(), torch.tensor([[-1.0, 0], [1, 0]]).double() / 2**0.5)
+    assert float(log_scale) < -1999
+
+
+def test_a_loss_of_ones_own() -> None:
+    """|1 − u|³ rises for u > 1; nothing but its methods tells."""
+
+    class Cubic(am.Loss):
+        def value(self, u: Tensor) -> Tensor:
+            return (1 - u).abs() ** 3
+
+        def log_slope(self, u: Tensor) -> Tensor:
+            return (3 * (1 - u) ** 2).log()
+
+        def falls(self, u: Tensor) -> Tensor:
+            return torch.where(u < 1, 1.0, -1.0).to(u)
+
+        def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
+            raise NotImplementedError
+
+    data = am.AttentionData([[[1.0, 0], [3.0, 0]]], [[1.0, 0]], [1.0], [1.0, 0])
+    W = torch.eye(2, dtype=torch.float64)
+    linear = true_gradient(data, W, "linear", Cubic())
+    torch.testing.assert_close(linear, true_gradient(data, W, lambda o: o[..., 0], Cubic()))
+    run = am.train(data, loss=Cubic(), steps=20, lr=0.1)
+    assert float(run.loss[-1]) < float(run.loss[0])
+
+
+def test_a_sequence_of_which_nothing_is_visible_pulls_nothing() -> None:
+    data = am.random_data(3, 4, 5, trials=2, name="hidden")
+    mask = torch.ones(2, 3, 4, dtype=torch.bool)
+    mask[:, 1] = False
+    hidden = am.AttentionData(data.X, data.z, data.y, data.v, mask)
+    X, z, y = (x[:, [0, 2]] for x in (data.X, data.z, data.y))
+    rest = am.AttentionData(X, z, y, data.v)
+    for options in ({}, {"parameter": "KQ"}, {"parameter": "vW"}):
+        one, two = (am.train(x, steps=20, record=20, **options) for x in (hidden, rest))
+        torch.testing.assert_close(one.W, two.W)
+
+
+def test_an_empty_batch() -> None:
+    data = am.random_data(3, 4, 5, trials=0)
+    assert am.probabilities(data, torch.zeros(5, 5).double()).shape == (0, 3, 4)
+    assert am.gradient(data, torch.zeros(5, 5).double())[0].shape == (0, 5, 5)
+    for options in ({}, {"parameter": "KQ"}, {"method": "mirror", "p": 3.0}):
+        assert am.train(data, steps=3, **options).W.shape == (4, 0, 5, 5)
+
+
+def test_cross_entropy_with_several_queries() -> None:
+    rng = np.random.default_rng(0)
+    data = am.AttentionData(rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 5, 4)))
+    head = am.VocabularyHead(rng.standard_normal((6, 4)), rng.integers(0, 6, (2, 5)))
+    run = am.train(data, head=head, steps=30, record=30)
+    assert float(run.loss[-1]) < float(run.loss[0])
+    one = am.VocabularyHead(rng.standard_normal((1, 4)), np.zeros((2, 5), int))
+    G, _ = am.gradient(data, torch.eye(4).double(), one)
+    assert G.abs().max() == 0
+
+
+def test_heads_refuse_what_does_not_fit() -> None:
+    data = am.random_data(2, 3, 4, trials=3, name="fit")
+    W = torch.eye(4, dtype=torch.float64)
+    cases: list[tuple[Any, str]] = [
+        (lambda: am.ReLUHead(torch.ones(4)), "V: got shape"),
+        (lambda: am.gradient(data, W, am.ReLUHead(torch.ones(2, 5))), "V: got shape"),
+        (lambda: am.gradient(data, W, am.ReLUHead(torch.ones(2, 2, 4))), "one for all 3 trials"),
+        (lambda: am.gradient(data, W, am.QuadraticHead(torch.ones(3), 1.0)), "v: got shape"),
+        (lambda: am.gradient(data, W, am.QuadraticHead(torch.ones(4), [1.0, 2])), "weight: got"),
+        (lambda: am.gradient(data, W, am.VocabularyHead(W, [0, 1, 2])), "labels: got 3 labels"),
+        (lambda: am.gradient(data, torch.zeros(2, 4, 4).double()), "W: got shape"),
+        (lambda: am.gradient(data, W, loss="log"), "loss: got 'log' with the score"),
+    ]
+    for call, words in cases:
+        with pytest.raises(am.InputError, match=words):
+            call()
+    G, _ = am.gradient(data, W, head=lambda o: torch.ones_like(o[..., 0]))
+    assert G.abs().max() == 0

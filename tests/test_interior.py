@@ -77,6 +77,8 @@ def test_a_warm_start_changes_no_answer(norm: str | float) -> None:
         torch.ones(problem.M),
         -torch.ones(problem.M),
         torch.full((problem.M,), torch.nan),
+        torch.arange(problem.M) < 3,
+        torch.full((problem.M,), 1e300, dtype=torch.float64),
     ]
     for start in starts:
         warm = am.solve(problem, norm, warm_start=start)

@@ -117,6 +117,7 @@ def test_random_instances_are_unique_and_infeasible_ones_open() -> None:
     solution = am.solve(problem, "nuc")
     found = am.uniqueness(solution)
     assert set(found[solution.status == "infeasible"]) == {"open"}
+    assert all(isinstance(word, am.Uniqueness) for word in found)
     assert "unique" in set(found[solution.status == "optimal"])
     wide = am.solve(optimal_problem(am.random_data(6, 8, 10, trials=10, name="unique")), "nuc")
     assert set(am.uniqueness(wide)) == {"unique"}

@@ -63,3 +63,14 @@ def test_bad_arguments() -> None:
         am.fit_rate([1.0, 2.0, -1.0], [1.0, 2.0, 3.0])
     with pytest.raises(am.InputError, match="selection: got shape"):
         am.token_probability(am.random_data(3, 4, 5), torch.zeros(5, 5).double(), [0, 1])
+
+
+def test_zero_and_single_precision() -> None:
+    zero, one = torch.zeros(2, 2), torch.eye(2)
+    assert float(am.misalignment(zero, one)) == 1.0
+    assert float(am.misalignment(one, one)) == 0.0
+    assert am.rank_profile(zero).tolist() == [0.0, 0.0]
+    with pytest.raises(am.InputError, match="W: got nan"):
+        am.rank_profile([[float("nan")]])
+    with pytest.raises(am.InputError, match="selection: got tokens from 9 to 9"):
+        am.token_probability(am.random_data(3, 4, 5), torch.zeros(5, 5).double(), [9, 9, 9])

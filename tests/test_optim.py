@@ -238,3 +238,39 @@ def test_mixed_precision() -> None:
         scaler.update()
         losses.append(float(loss.detach()))
     assert losses[-1] < losses[0]
+
+
+def test_half_precision_computes_in_single() -> None:
+    w = nn.Parameter(torch.zeros(10_000, dtype=torch.float16))
+    w.grad = torch.full_like(w, 1000.0)
+    am.MirrorDescent([w], lr=1.0, p=3.0, normalize=True).step()
+    assert float(w.data[0]) < 0.0
+    tiny = nn.Parameter(torch.zeros(1, dtype=torch.float16))
+    tiny.grad = torch.full_like(tiny, -1e-4)
+    am.MirrorDescent([tiny], lr=1e-4, p=3.0).step()
+    assert float(tiny.data) == pytest.approx(1e-4, rel=1e-2)
+
+
+def test_powers_near_one_do_not_overflow_on_the_way() -> None:
+    w = nn.Parameter(torch.ones(1))
+    w.grad = torch.full((1,), 3.0)
+    am.MirrorDescent([w], lr=1.0, p=1.01).step()
+    assert float(w.data) == pytest.approx(-(2.0**100), rel=1e-3)
+
+
+def test_rates_as_tensors() -> None:
+    for p in (2.0, 3.0):
+        one, two = parameters(), parameters()
+        am.MirrorDescent(one, lr=torch.tensor([0.1]), p=p).step()
+        am.MirrorDescent(two, lr=0.1, p=p).step()
+        for a, b in zip(one, two, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+    with pytest.raises(am.InputError, match="lr: got"):
+        am.MirrorDescent(parameters(), lr=torch.tensor([0.1, 0.2]))
+
+
+def test_complex_parameters_are_refused() -> None:
+    w = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    w.grad = torch.ones_like(w)
+    with pytest.raises(am.InputError, match="a complex one"):
+        am.MirrorDescent([w], p=3.0).step()

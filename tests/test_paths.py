@@ -122,7 +122,7 @@ def test_flow_and_small_steps_follow_the_same_path() -> None:
     flow = am.gradient_flow(data, 20.0, record=4)
     descent = am.train(data, lr=0.001, steps=20_000, record=5000)
     assert float((flow.W - descent.W).flatten(-2).norm(dim=-1).max()) < 0.01
-    torch.testing.assert_close(flow.steps, torch.tensor([0.0, 5.0, 10.0, 15.0, 20.0]))
+    torch.testing.assert_close(flow.steps, torch.tensor([0.0, 5.0, 10.0, 15.0, 20.0]).double())
 
 
 def test_flow_of_factors_follows_small_steps() -> None:
@@ -163,7 +163,7 @@ def test_flow_reaches_norms_where_time_would_be_astronomical() -> None:
         ({"radii": [1.0, 1.0]}, "positive numbers that grow"),
         ({"radii": [-1.0]}, "positive numbers that grow"),
         ({"parameter": "Z"}, "parameter: got 'Z'"),
-        ({"parameter": "KQ", "p": 3.0}, "p: got 3 for KQ"),
+        ({"parameter": "KQ", "p": 3.0}, "p: got 3.0 for KQ"),
         ({"selection": [0, 0]}, "init: got nothing"),
         ({"selection": [0], "init": torch.eye(4).double()}, "selection: got shape (1,)"),
     ],
@@ -181,9 +181,30 @@ def test_bad_paths(options: dict[str, Any], words: str) -> None:
         ({"record": 0}, "record: got 0"),
         ({"tolerance": 0.0}, "tolerance: got 0.0"),
         ({"parameter": "vW"}, "parameter: got 'vW'"),
-        ({"p": 1.0}, "p: got 1 for W"),
+        ({"p": 1.0}, "p: got 1.0 for W"),
     ],
 )
 def test_bad_flows(options: dict[str, Any], words: str) -> None:
     with pytest.raises(am.InputError, match=words):
         am.gradient_flow(am.random_data(2, 3, 4), **{"length": 1.0, **options})
+
+
+def test_flow_comes_to_rest_where_the_gradient_vanishes() -> None:
+    """(1 − u)² with scores 0 and 3 is least at u = 1, with the probability 1/3."""
+    data = am.AttentionData([[[0.0, 1.0], [3.0, 0.0]]], [[1.0, 0.0]], [1.0], [1.0, 0.0])
+    run = am.gradient_flow(data, 50.0, loss="squared", record=1)
+    assert "came to rest" in run.notes[0]
+    assert float(am.token_probability(data, run.W[-1], [1])) == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_a_local_path_must_begin_in_its_cone() -> None:
+    data = am.random_data(4, 5, 6, name="outside")
+    worst = am.scores(data).argmin(-1)
+    start = torch.zeros(6, 6, dtype=torch.float64)
+    for i in range(4):
+        best = am.optimal_tokens(data)[i]
+        start += torch.outer(data.X[i, best], data.z[i])
+    with pytest.raises(am.InputError, match="init: got weights outside of the cone"):
+        am.regularization_path(data, [10.0], selection=worst, init=start)
+    with pytest.raises(am.InputError, match="selection: got tokens from 9"):
+        am.regularization_path(data, [10.0], selection=[9] * 4, init=start)

@@ -368,3 +368,79 @@ def test_bad_arguments(options: dict[str, Any], words: str) -> None:
     with pytest.raises(am.InputError) as caught:
         am.train(data, **{"steps": 2, **options})
     assert words in str(caught.value)
+
+
+def test_float32_without_pull_or_with_a_penalty_is_finite() -> None:
+    data = am.random_data(3, 4, 5, trials=2, name="single")
+    single = am.AttentionData(*(x.float() for x in (data.X, data.z, data.y, data.v)))
+    for options in ({"parameter": "vW", "penalty": 1e-3}, {"penalty": 1e-3}, {"parameter": "KQ"}):
+        assert bool(torch.isfinite(am.train(single, steps=5, **options).W).all())
+    one = am.AttentionData(single.X[:, :, :1], single.z, single.y, single.v)
+    assert bool(torch.isfinite(am.train(one, steps=5).W).all())
+    plain = am.train(one, steps=5, normalize=False, lr="polyak")
+    assert bool(torch.isfinite(plain.W).all())
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+@pytest.mark.parametrize("options", [{}, {"parameter": "KQ"}, {"method": "mirror", "p": 1.5}])
+def test_scales_of_tokens_do_not_stop_normalised_steps(
+    scale: float, options: dict[str, Any]
+) -> None:
+    data = am.random_data(3, 4, 5, trials=2, name="scales")
+    data = am.AttentionData(scale * data.X, data.z, data.y, data.v)
+    run = am.train(data, steps=3, **options)
+    moved = (run.W[-1] - run.W[0]).flatten(-2).norm(dim=-1)
+    assert bool(torch.isfinite(run.W).all())
+    assert bool((moved > 1e-3).all())
+
+
+def test_auto_rate_counts_the_penalty() -> None:
+    data = am.random_data(3, 4, 5, name="auto")
+    start = torch.eye(5, dtype=torch.float64)
+    run = am.train(data, lr="auto", normalize=False, penalty=100.0, init=start, steps=50)
+    assert bool((run.W.flatten(-2).norm(dim=-1).diff() <= 1e-12).all())
+
+
+def test_the_pair_of_rates_is_for_head_and_weights_only() -> None:
+    data = am.random_data(3, 4, 5, trials=2, name="pair")
+    pair = am.train(data, "vW", lr=(0.1, 0.5), steps=1)
+    torch.testing.assert_close(pair.v[-1].norm(dim=-1), torch.full((2,), 0.5).double())
+    both = am.train(data, lr=(0.1, 0.5), steps=1)
+    lengths = both.W[-1].flatten(-2).norm(dim=-1)
+    torch.testing.assert_close(lengths, torch.tensor([0.1, 0.5]).double(), rtol=1e-6, atol=0)
+    assert torch.equal(am.train(data, lr=np.array([0.1, 0.5]), steps=1).W, both.W)
+    with pytest.raises(am.InputError, match="lr: got 3 rates"):
+        am.train(data, "vW", lr=(0.1, 0.2, 0.3), steps=1)
+
+
+def test_the_gradient_of_head_and_weights_counts_both() -> None:
+    data = am.random_data(3, 4, 5, name="both")
+    run = am.train(data, "vW", steps=3)
+    of_W, of_v = plain_gradient(data, run.W[2], run.v[2])
+    expected = (of_W.square().sum() + of_v.square().sum()).sqrt().log()
+    torch.testing.assert_close(run.log_gradient[2], expected)
+
+
+def test_watched_functions_cannot_touch_the_weights() -> None:
+    data = am.random_data(3, 4, 5, name="watch")
+    watch = {"zero": lambda W: W.zero_().sum((-2, -1))}
+    runs = [am.train(data, method="mirror", p=3.0, steps=5, watch=w) for w in (watch, None)]
+    assert torch.equal(runs[0].W, runs[1].W)
+
+
+def test_losses_that_rise_have_no_known_best() -> None:
+    data = am.random_data(3, 4, 5, name="rise")
+    with pytest.raises(am.InputError, match="loss: got 'squared'"):
+        am.train(data, loss="squared", lr="polyak", normalize=False, steps=2)
+    with pytest.raises(am.InputError, match="loss: got 'squared'"):
+        am.regularization_path(data, [1.0], loss="squared")
+
+
+def test_starts_of_another_batch_are_refused() -> None:
+    data = am.random_data(3, 4, 5, trials=3, name="batch")
+    for options in (
+        {"init": torch.zeros(2, 5, 5).double()},
+        {"parameter": "KQ", "init": (1.0, 2.0)},
+    ):
+        with pytest.raises(am.InputError, match="init: got"):
+            am.train(data, steps=1, **options)

@@ -97,3 +97,8 @@ def broadcast(shapes: Mapping[str, Sequence[int]]) -> torch.Size:
         raise InputError(
             "batch dimensions", listed, "leading shapes that broadcast together"
         ) from error
+
+
+def tiny(x: Tensor) -> float:
+    """The least positive normal number of a dtype: what a divisor may be clamped to."""
+    return torch.finfo(x.dtype).tiny

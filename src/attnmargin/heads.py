@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, floats, integers
+from attnmargin.arrays import Array, finite, floats, integers
 from attnmargin.errors import InputError
 from attnmargin.losses import Loss
 
@@ -49,23 +49,41 @@ class MarginHead(Head):
         return Pull(loss.value(u), loss.log_slope(u), sign * self.gradient(o))
 
 
+def _for_trials(name: str, x: Tensor, tail: int, o: Tensor) -> Tensor:
+    """An array with ``tail`` own dimensions, for every trial of outputs ``(B, N, d)``."""
+    x, own = x.to(o), x.shape[x.ndim - tail :]
+    if tail and own[-1] != o.shape[-1]:
+        raise InputError(
+            name, f"shape {tuple(x.shape)}", f"the token width {o.shape[-1]} at its end"
+        )
+    if x.ndim == tail:
+        return x.expand(len(o), *own)
+    if x.shape[: x.ndim - tail].numel() != len(o):
+        needs = f"one for all {len(o)} trials, or one for each"
+        raise InputError(name, f"shape {tuple(x.shape)}", needs)
+    return x.reshape(len(o), *own)
+
+
+def _numbers(name: str, value: Array, least: int, meaning: str) -> Tensor:
+    x = finite(name, floats(name, value))
+    if x.ndim < least:
+        raise InputError(name, f"shape {tuple(x.shape)}", meaning)
+    return x
+
+
 @final
 class ReLUHead(MarginHead):
     """``h(x) = 1ᵀ ReLU(V x)`` with a value matrix V ``(*B, k, d)`` (paper A, figure 8)."""
 
     def __init__(self, V: Array) -> None:
-        self.V = floats("V", V)
+        self.V = _numbers("V", V, 2, "a matrix (*B, k, d)")
 
     def value(self, o: Tensor) -> Tensor:
-        return torch.relu(o @ self._matrix(o).mT).sum(-1)
+        return torch.relu(o @ _for_trials("V", self.V, 2, o).mT).sum(-1)
 
     def gradient(self, o: Tensor) -> Tensor:
-        V = self._matrix(o)
+        V = _for_trials("V", self.V, 2, o)
         return (o @ V.mT > 0).to(o.dtype) @ V
-
-    def _matrix(self, o: Tensor) -> Tensor:
-        V = self.V.to(o)
-        return V.expand(len(o), *V.shape[-2:]) if V.ndim == 2 else V.flatten(0, -3)
 
 
 @final
@@ -73,12 +91,12 @@ class QuadraticHead(MarginHead):
     """``h(x) = vᵀx − λ‖x‖²`` (paper A, figures 9 and 12); v ``(*B, d)``, λ ``(*B)``."""
 
     def __init__(self, v: Array, weight: Array) -> None:
-        self.v, self.weight = floats("v", v), floats("weight", weight)
+        self.v = _numbers("v", v, 1, "a vector (*B, d)")
+        self.weight = _numbers("weight", weight, 0, "a number, or one per trial")
 
     def _parts(self, o: Tensor) -> tuple[Tensor, Tensor]:
-        v, weight = self.v.to(o), self.weight.to(o)
-        v = v.reshape(-1, 1, v.shape[-1])
-        return v, weight.reshape(-1, 1)
+        v = _for_trials("v", self.v, 1, o).unsqueeze(-2)
+        return v, _for_trials("weight", self.weight, 0, o).unsqueeze(-1)
 
     def value(self, o: Tensor) -> Tensor:
         v, weight = self._parts(o)
@@ -106,40 +124,46 @@ class FunctionHead(MarginHead):
     def gradient(self, o: Tensor) -> Tensor:
         with torch.enable_grad():
             at = o.detach().requires_grad_()
-            (gradient,) = torch.autograd.grad(self.function(at).sum(), at)
-        return gradient
+            total = self.function(at).sum()
+            if not total.requires_grad:
+                return torch.zeros_like(o)
+            (gradient,) = torch.autograd.grad(total, at, allow_unused=True)
+        return torch.zeros_like(o) if gradient is None else gradient
 
 
 @final
 class VocabularyHead(Head):
     """Cross-entropy of logits ``C o`` with class labels, C ``(*B, k, d)``, labels ``(*B, n)``.
 
+    With several queries labels are ``(*B, n, K)``.
     The loss of ``train`` is not used: this head has its own.
     """
 
     def __init__(self, C: Array, labels: Array) -> None:
-        self.C = floats("C", C)
+        self.C = _numbers("C", C, 2, "a matrix (*B, k, d)")
         self.labels = integers("labels", labels, self.C)
         if not bool(((self.labels >= 0) & (self.labels < self.C.shape[-2])).all()):
             needs = f"classes from 0 to {self.C.shape[-2] - 1}"
-            raise InputError("labels", f"up to {int(self.labels.max())}", needs)
+            got = f"classes from {int(self.labels.min())} to {int(self.labels.max())}"
+            raise InputError("labels", got, needs)
 
     def pull(self, o: Tensor, y: Tensor | None, loss: Loss) -> Pull:
-        C = self.C.to(o)
-        C = C.expand(len(o), *C.shape[-2:]) if C.ndim == 2 else C.flatten(0, -3)
-        labels = self.labels.to(o.device).expand(*self.labels.shape[:-1], o.shape[1])
-        own = labels.reshape(-1, o.shape[1], 1).expand(len(o), -1, -1)
+        C, B, N = _for_trials("C", self.C, 2, o), o.shape[0], o.shape[1]
+        if self.labels.numel() not in (N, B * N):
+            got = f"{self.labels.numel()} labels"
+            raise InputError("labels", got, f"one per output: {N}, or {B * N} for all trials")
+        own = self.labels.to(o.device).reshape(-1, N, 1).expand(B, N, 1)
         log_p = torch.log_softmax(o @ C.mT, -1)
         others = log_p.scatter(-1, own, -torch.inf)
         log_slope = torch.logsumexp(others, -1)
-        weight = (others - log_slope.unsqueeze(-1)).exp()
+        weight = (others - log_slope.unsqueeze(-1)).exp().nan_to_num()
         wanted = C.gather(1, own.expand(-1, -1, C.shape[-1]))
         return Pull(-log_p.gather(-1, own)[..., 0], log_slope, wanted - weight @ C)
 
 
 def as_head(head: str | Head | Callable[[Tensor], Tensor]) -> Head | None:
     """The head that is meant; None for the linear one, whose scores do not change."""
-    if head == "linear":
+    if isinstance(head, str) and head == "linear":
         return None
     if isinstance(head, Head):
         return head

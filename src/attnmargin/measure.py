@@ -6,7 +6,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, broadcast, floats, integers
+from attnmargin.arrays import Array, broadcast, finite, floats, integers, tiny
 from attnmargin.attention import probabilities
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
@@ -51,8 +51,8 @@ def bregman(W1: Array, W2: Array, p: float) -> Tensor:
         >>> round(float(am.bregman([[3.0, 0.0]], [[3.0, 4.0]], p=2)), 12)
         0.4
     """
-    if not 1.0 < p < float("inf"):
-        raise InputError("p", f"{p:g}", "a finite p > 1")
+    if not isinstance(p, int | float) or not 1.0 < p < float("inf"):
+        raise InputError("p", f"{p}", "a finite p > 1")
     p = float(p)
     first, second = _pair(W1, W2)
     sizes = [power_norm(x, p) for x in (first, second)]
@@ -66,14 +66,18 @@ def bregman(W1: Array, W2: Array, p: float) -> Tensor:
 def misalignment(W: Array, solution: Array) -> Tensor:
     """``1 − correlation``, without the cancellation: ``½‖W/‖W‖ − V/‖V‖‖²``, shape ``(*B)``.
 
+    It is 1 where one of them is zero.
+
     Example:
         >>> import attnmargin as am
         >>> float(am.misalignment([[1.0, 0.0]], [[1.0, 1e-9]])) > 0.0
         True
     """
     first, second = _pair(W, solution)
-    a, b = (x / power_norm(x, 2.0).clamp_min(1e-300) for x in (first, second))
-    return 0.5 * (a - b).square().sum((-2, -1))
+    sizes = [power_norm(x, 2.0) for x in (first, second)]
+    zero = ((sizes[0] == 0) | (sizes[1] == 0))[..., 0, 0]
+    a, b = (x / size.where(size > 0, 1.0) for x, size in zip((first, second), sizes, strict=True))
+    return (0.5 * (a - b).square().sum((-2, -1))).masked_fill(zero, 1.0)
 
 
 def largest_probability(data: AttentionData, W: Array) -> Tensor:
@@ -105,6 +109,9 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
     except RuntimeError:
         needs = f"one token per query, {tuple(s.shape[:-1])}"
         raise InputError("selection", f"shape {tuple(chosen.shape)}", needs) from None
+    if not bool(((chosen >= 0) & (chosen < s.shape[-1])).all()):
+        got = f"tokens from {int(chosen.min())} to {int(chosen.max())}"
+        raise InputError("selection", got, f"tokens from 0 to {s.shape[-1] - 1}")
     return s.gather(-1, chosen.unsqueeze(-1))[..., 0].flatten(len(data.batch_shape)).mean(-1)
 
 
@@ -116,8 +123,11 @@ def rank_profile(W: Array) -> Tensor:
         >>> am.rank_profile([[4.0, 0.0], [0.0, 1.0]]).tolist()
         [1.0, 0.25]
     """
-    values = torch.linalg.svdvals(floats("W", W))
-    return values / values[..., :1].clamp_min(1e-300)
+    given = finite("W", floats("W", W))
+    if given.ndim < 2:
+        raise InputError("W", f"shape {tuple(given.shape)}", "matrices (*B, d, e)")
+    values = torch.linalg.svdvals(given)
+    return values / values[..., :1].clamp_min(tiny(values))
 
 
 @final

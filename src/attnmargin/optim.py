@@ -85,7 +85,7 @@ class MirrorDescent(Optimizer):
             gradients = [_dense(w.grad) for w in parameters]
             if group["normalize"] and gradients:
                 size = _group_norm(gradients, group["p"])
-                gradients = [g / size.to(g.device, g.dtype) for g in gradients]
+                gradients = [g.to(_working(g)) / size.to(g.device, _working(g)) for g in gradients]
             if group["momentum"] > 0.0:
                 gradients = self._heavy(parameters, gradients, group["momentum"])
             _descend(parameters, gradients, group)
@@ -98,7 +98,7 @@ class MirrorDescent(Optimizer):
         for w, g in zip(parameters, gradients, strict=True):
             state = self.state[w]
             if "momentum_buffer" not in state:
-                state["momentum_buffer"] = g.clone()
+                state["momentum_buffer"] = g.clone()  # in the dtype of what is added
             else:
                 state["momentum_buffer"].mul_(rate).add_(g)
             buffers.append(state["momentum_buffer"])
@@ -107,7 +107,10 @@ class MirrorDescent(Optimizer):
 
 def _check(options: dict[str, Any]) -> None:
     lr = options["lr"]
-    number = float(lr) if isinstance(lr, int | float | Tensor) else math.nan
+    single = isinstance(lr, int | float) or (
+        isinstance(lr, Tensor) and lr.numel() == 1 and not lr.is_complex()
+    )
+    number = float(lr) if single else math.nan
     if not (math.isfinite(number) and number >= 0.0):
         raise InputError("lr", repr(lr), "a number that is not negative")
     p = options["p"]
@@ -125,6 +128,8 @@ def _check(options: dict[str, Any]) -> None:
 def _dense(gradient: Tensor) -> Tensor:
     if gradient.is_sparse:
         raise InputError("gradient", "a sparse one", "dense gradients: sparse=False")
+    if gradient.is_complex():
+        raise InputError("gradient", "a complex one", "real parameters")
     return gradient
 
 
@@ -147,6 +152,7 @@ def _group_norm(gradients: list[Tensor], p: float) -> Tensor:
 def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
     """The step of one group, in place."""
     lr, p, decay = group["lr"], float(group["p"]), group["weight_decay"]
+    lr = lr.reshape(()) if isinstance(lr, Tensor) else lr
     if decay != 0.0:
         for w in parameters:
             w.mul_(1.0 - lr * decay)
@@ -154,7 +160,7 @@ def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str,
         _descend_plainly(parameters, gradients, lr, group["foreach"])
     elif group["foreach"] is False or len(parameters) < 2:
         for w, g in zip(parameters, gradients, strict=True):
-            w.copy_(mirror_update(w, lr * g, p))
+            w.copy_(mirror_update(w, lr * g.to(_working(w)), p))
     else:
         _descend_together(parameters, gradients, lr, p)
 
@@ -165,7 +171,7 @@ def _descend_plainly(
     """Gradient descent, in the operations of ``torch.optim.SGD``."""
     if isinstance(lr, Tensor):
         for w, g in zip(parameters, gradients, strict=True):
-            w.sub_(lr * g)
+            w.sub_(lr.to(w.device) * g)
     elif foreach is False or not parameters:
         for w, g in zip(parameters, gradients, strict=True):
             w.add_(g, alpha=-lr)
@@ -182,7 +188,7 @@ def _descend_together(
         kinds.setdefault((w.dtype, w.device), []).append(i)
     for places in kinds.values():
         flat = torch.cat([parameters[i].flatten() for i in places])
-        step = torch.cat([gradients[i].flatten().to(flat.dtype) for i in places])
+        step = torch.cat([gradients[i].flatten().to(_working(flat)) for i in places])
         parts = mirror_update(flat, lr * step, p).split([parameters[i].numel() for i in places])
         for i, part in zip(places, parts, strict=True):
             parameters[i].copy_(part.view_as(parameters[i]))
@@ -196,9 +202,11 @@ def mirror_update(w: Tensor, step: Tensor, p: float) -> Tensor:
     logarithms; in half precision they are taken in float32.
     """
     old, move = w.to(_working(w)), step.to(_working(w))
-    log_x = move.abs().log() - (p - 1.0) * old.abs().log()
-    small = log_x <= 0.0
+    log_move = move.abs().log()
+    log_x = log_move - (p - 1.0) * old.abs().log()
     ratio = (-log_x.abs()).exp() * move.sign() * old.sign()
-    base = torch.where(small, old, -move.sign() * move.abs() ** (1.0 / (p - 1.0)))
-    new = base * (torch.log1p(-ratio) / (p - 1.0)).exp()
+    rest = torch.log1p(-ratio)
+    near = old * (rest / (p - 1.0)).exp()
+    far = -move.sign() * ((log_move + rest) / (p - 1.0)).exp()
+    new = torch.where(log_x <= 0.0, near, far)
     return torch.where(move == 0.0, old, new).to(w.dtype)

@@ -77,7 +77,7 @@ def read_selection(path: Path) -> Any:
     return read_npz(path, needs=("selection",))["selection"]
 
 
-def _number(x: torch.Tensor) -> float | None:
+def number(x: torch.Tensor) -> float | None:
     """A finite number, or nothing: JSON has no infinity."""
     value = float(x)
     return value if math.isfinite(value) else None
@@ -85,7 +85,7 @@ def _number(x: torch.Tensor) -> float | None:
 
 def _proof_numbers(certificate: Certificate, index: tuple[int, ...]) -> dict[str, Any]:
     names = ("gap", "primal", "dual")
-    return {name: _number(getattr(certificate, name)[index]) for name in names}
+    return {name: number(getattr(certificate, name)[index]) for name in names}
 
 
 def _status(statuses: Any, index: tuple[int, ...]) -> Status:
@@ -115,8 +115,8 @@ def solution_record(solution: Solution) -> dict[str, Any]:
         result = {
             "index": list(index),
             "status": str(status),
-            "value": _number(solution.value[index]),
-            "margin": _number(solution.margin[index]),
+            "value": number(solution.value[index]),
+            "margin": number(solution.margin[index]),
             **_proof_numbers(solution.certificate, index),
             "support": _support(solution, index),
             "iterations": int(solution.iterations[index]),
@@ -166,7 +166,7 @@ def print_json(record: dict[str, Any]) -> None:
     print(json.dumps(record, allow_nan=False, ensure_ascii=False))
 
 
-def _short(value: float | None, digits: str) -> str:
+def short(value: float | None, digits: str) -> str:
     return "–" if value is None else format(value, digits)
 
 
@@ -195,10 +195,10 @@ def print_solution(solution: Solution, record: dict[str, Any]) -> None:
         table.add_row(
             _label(result["index"]),
             _colour(result["status"]),
-            _short(result["value"], ".4g"),
-            _short(result["margin"], ".4g"),
-            _short(result["gap"], ".1e"),
-            _short(result["rank"], "d"),
+            short(result["value"], ".4g"),
+            short(result["margin"], ".4g"),
+            short(result["gap"], ".1e"),
+            short(result["rank"], "d"),
             str(len(result["support"])),
             str(result["iterations"]),
         )
@@ -226,7 +226,7 @@ def _print_support(console: Console, solution: Solution) -> None:
     multiplier = solution.dual.reshape(-1)
     table = Table("support row", "what it demands", "multiplier")
     for row in support[:_MOST_LINES]:
-        table.add_row(str(row), row_words(problem, row), _short(float(multiplier[row]), ".3g"))
+        table.add_row(str(row), row_words(problem, row), short(float(multiplier[row]), ".3g"))
     if support:
         console.print(table)
     if len(support) > _MOST_LINES:
@@ -242,7 +242,7 @@ def print_verification(record: dict[str, Any]) -> None:
             _label(result["index"]),
             escape(result["claimed"]),
             _colour(result["proved"]),
-            *(_short(result[name], ".1e") for name in ("gap", "primal", "dual")),
+            *(short(result[name], ".1e") for name in ("gap", "primal", "dual")),
             "yes" if result["holds"] else "[red]no[/red]",
         )
     console.print(table)

@@ -15,6 +15,7 @@ from attnmargin.data import AttentionData
 from attnmargin.measure import correlation
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
+from attnmargin.tables import number, short
 from attnmargin.training import Trajectory
 
 _MOST_LINES = 20
@@ -40,13 +41,13 @@ def training_record(data: AttentionData, run: Trajectory, norm: str | float) -> 
     results = [
         {
             "index": list(index),
-            "loss": float(run.loss[-1][index]),
-            "probability": float(run.probability[-1][index]),
+            "loss": number(run.loss[-1][index]),
+            "probability": number(run.probability[-1][index]),
             "selection": selection[index].tolist(),
             "optimal tokens": None if best is None else int((selection == best)[index].sum()),
-            "norm": float(W[index].norm()),
+            "norm": number(W[index].norm()),
             "svm": str(status[index]),
-            "correlation": float(aligned[index]) if status[index] == Status.OPTIMAL else None,
+            "correlation": number(aligned[index]) if status[index] == Status.OPTIMAL else None,
         }
         for index in solution.problem.members()
     ]
@@ -67,12 +68,12 @@ def print_training(record: dict[str, Any]) -> None:
         aligned, count = result["correlation"], result["optimal tokens"]
         table.add_row(
             ", ".join(map(str, result["index"])) or "–",
-            f"{result['loss']:.6g}",
-            f"{result['probability']:.6f}",
+            short(result["loss"], ".6g"),
+            short(result["probability"], ".6f"),
             "–" if count is None else f"{count} of {record['sequences']}",
-            f"{result['norm']:.4g}",
+            short(result["norm"], ".4g"),
             result["svm"],
-            "–" if aligned is None else f"{aligned:.6f}",
+            short(aligned, ".6f"),
         )
     console.print(table)
     if len(record["results"]) > _MOST_LINES:

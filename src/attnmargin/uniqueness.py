@@ -46,7 +46,8 @@ def uniqueness(solution: Solution) -> Any:
         <Uniqueness.NOT_UNIQUE: 'not unique'>
     """
     optimal = np.asarray(solution.status == Status.OPTIMAL)
-    answer = np.full(optimal.shape, Uniqueness.OPEN, dtype=object)
+    answer = np.empty(optimal.shape, dtype=object)
+    answer.fill(Uniqueness.OPEN)
     if not isinstance(solution.norm, Nuclear):
         answer[optimal] = Uniqueness.UNIQUE
         return answer[()]

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, as_tensor
+from attnmargin.arrays import Array, as_tensor, tiny
 from attnmargin.certify import Status, certify
 from attnmargin.compiled import can_compile, check_compiled
 from attnmargin.errors import InputError
@@ -181,7 +181,9 @@ def _warm(problem: MarginProblem, norm: Norm, warm_start: Solution | Array | Non
         given, norm = warm_start.dual, warm_start.norm
     else:
         given = warm_start
-    dual = as_tensor("warm_start", given).to(problem.left.device)
+    dual = as_tensor("warm_start", given).to(problem.left.device, torch.float64)
+    if dual.shape[-1:].numel():  # only proportions count
+        dual = dual / dual.abs().amax(-1, keepdim=True).nan_to_num().clamp_min(tiny(dual))
     try:
         dual = dual.expand(*problem.batch_shape, problem.M)
     except RuntimeError as error:

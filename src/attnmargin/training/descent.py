@@ -6,11 +6,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import tiny
+
 # Maps (B, k) to values (B,) and gradients (B, k); infinite where a point is not allowed.
 Function = Callable[[Tensor], tuple[Tensor, Tensor]]
 _MEMORY, _HALVINGS = 30, 30
 _ARMIJO = 1e-4
-_TINY = 1e-300
 # Relative gain of a step that counts as none.
 _PROGRESS = 1e-15
 
@@ -27,7 +28,7 @@ def _direction(g: Tensor, pairs: deque[tuple[Tensor, Tensor, Tensor]]) -> Tensor
         q = q - alphas[-1] * y
     if pairs:
         s, y, rho = pairs[-1]
-        scale = _dot(s, y) / _dot(y, y).clamp_min(_TINY)
+        scale = _dot(s, y) / _dot(y, y).clamp_min(tiny(y))
         q = q * scale.where(rho > 0, 1.0)
     for (s, y, rho), alpha in zip(pairs, reversed(alphas), strict=True):
         q = q + (alpha - rho * _dot(y, q)) * s
@@ -49,7 +50,7 @@ def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -
             break
         d = _direction(g, pairs)
         plain = fresh.unsqueeze(-1) | (_dot(g, d) >= 0)
-        short = 0.1 * x.norm(dim=-1, keepdim=True) / g.norm(dim=-1, keepdim=True).clamp_min(_TINY)
+        short = 0.1 * x.norm(dim=-1, keepdim=True) / g.norm(dim=-1, keepdim=True).clamp_min(tiny(g))
         d = torch.where(plain, -short * g, d)
         new, new_value, new_g, moved = _search(function, x, value, g, d, live)
         s, y = new - x, new_g - g

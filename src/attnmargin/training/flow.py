@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import tiny
 from attnmargin.attention import objective
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
@@ -24,7 +25,11 @@ from attnmargin.training.start import movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 
 Field = Callable[[Tensor], Tensor]
-_SHORTEST = 1e-10
+_SHORTEST = 1e-9
+# After so many steps a path must be ahead by this share of the way that it went.
+_PATIENCE, _AHEAD = 100, 0.05
+# More steps than this between two records are a valley too narrow to follow.
+_MOST = 20_000
 
 
 def gradient_flow(
@@ -64,11 +69,14 @@ def gradient_flow(
     """
     if parameter not in ("W", "KQ"):
         raise InputError("parameter", repr(parameter), "'W' or 'KQ'")
-    for name, value in (("length", length), ("tolerance", tolerance), ("record", record)):
+    for name, value in (("length", length), ("tolerance", tolerance)):
         if not isinstance(value, int | float) or not 0.0 < value < float("inf"):
             raise InputError(name, repr(value), "a positive number")
-    if not 1.0 < p < float("inf") or (parameter == "KQ" and p != 2.0):
-        raise InputError("p", f"{p:g} for {parameter}", "1 < p < ∞ for W, and 2 for KQ")
+    if not isinstance(record, int) or record < 1:
+        raise InputError("record", repr(record), "a whole number of at least 1")
+    known = isinstance(p, int | float) and 1.0 < p < float("inf")
+    if not known or (parameter == "KQ" and p != 2.0):
+        raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W, and 2 for KQ")
     goal = objective(data, head, loss)
     weights, power = movable_start(goal.flat, parameter, init, width, seed), float(p)
     x, h = mirror(weights.vector(), power), goal.flat.X.new_full((len(goal.flat.X), 1), 0.01)
@@ -80,33 +88,55 @@ def gradient_flow(
         size = power_norm(D.unsqueeze(-1), power / (power - 1.0))[..., 0]
         return D / size.where(size > 0, 1.0)
 
-    rows, parts = Recorder(goal.flat, watch), int(record)
+    rows, parts = Recorder(goal.flat, watch), record
+    resting = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     for part in range(parts + 1):
         weights.place(inverse_mirror(x, power))
         rows.add(length * part / parts, weights, goal.slope(weights.logits()))
         if part < parts:
-            x, h = _integrate(field, x, length / parts, h, tolerance)
-    return rows.trajectory(weights.parts(), precision_notes(data))
+            x, h, stopped = _integrate(field, x, length / parts, h, tolerance)
+            resting |= stopped
+    notes = precision_notes(data)
+    if bool(resting.any()):
+        words = f"{int(resting.sum())} of {len(x)} trials came to rest before the end of the path"
+        why = "the gradient vanishes there, is not defined, or turns too fast to be followed"
+        notes = (*notes, f"{words}: {why}.")
+    return rows.trajectory(weights.parts(), notes)
 
 
 def _integrate(
     field: Field, x: Tensor, length: float, h: Tensor, tolerance: float
-) -> tuple[Tensor, Tensor]:
-    """Go a given arc length by the pair of Bogacki and Shampine, each trial with its own steps."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Go a given arc length by the pair of Bogacki and Shampine, each trial with its own steps.
+
+    Returns the end, the next step lengths, and who came to rest.
+    """
     left, k1 = torch.full_like(h, length), field(x)
-    while bool((left > 0).any()):
+    resting = ~torch.isfinite(k1).all(-1, keepdim=True)
+    rounds, since = 0, (x, left)
+    while bool(((left > 0) & ~resting).any()):
+        rounds += 1
+        if rounds % _PATIENCE == 0:
+            # Going to and fro around a minimum makes way, but gets nowhere.
+            way = since[1] - left
+            resting = resting | ((x - since[0]).norm(dim=-1, keepdim=True) < _AHEAD * way)
+            since = (x, left)
+        if rounds > _MOST:
+            resting = resting | (left > 0)
+            break
         step = torch.minimum(h, left)
         k2 = field(x + 0.5 * step * k1)
         k3 = field(x + 0.75 * step * k2)
         new = x + step * (2 * k1 + 3 * k2 + 4 * k3) / 9
         k4 = field(new)
         error = step * (-5 * k1 / 72 + k2 / 12 + k3 / 9 - k4 / 8)
-        size = error.norm(dim=-1, keepdim=True)
-        allowed = tolerance * new.norm(dim=-1, keepdim=True).clamp_min(1.0)
-        good = (size <= allowed) | (step <= _SHORTEST)
+        size = error.norm(dim=-1, keepdim=True).nan_to_num(nan=torch.inf)
+        allowed = tolerance * x.norm(dim=-1, keepdim=True).clamp_min(1.0)
+        good = (size <= allowed) & ~resting
+        resting = resting | (~good & (step <= _SHORTEST))
         x, k1 = new.where(good, x), k4.where(good, k1)
         left = torch.where(good, left - step, left).clamp_min(0.0)
-        factor = (0.9 * (allowed / size.clamp_min(1e-300)) ** (1 / 3)).clamp(0.2, 5.0)
+        factor = (0.9 * (allowed / size.clamp_min(tiny(size))) ** (1 / 3)).clamp(0.2, 5.0)
         # A step that was cut short at the end says nothing against longer ones.
         h = torch.where(good & (step < h), h, step * factor).clamp_min(_SHORTEST)
-    return x, h
+    return x, h, resting[..., 0]

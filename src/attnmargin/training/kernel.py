@@ -121,7 +121,9 @@ def _power(x: float, r: float) -> float:
 def _norm(x: Floats, p: float) -> float:
     """ℓp norm."""
     if p == 2.0:
-        return math.sqrt(dot(x, x, x.size))
+        square = dot(x, x, x.size)
+        if 1e-280 < square < 1e280:
+            return math.sqrt(square)
     largest, total = 0.0, 0.0
     for j in range(x.size):
         largest = max(largest, abs(x[j]))

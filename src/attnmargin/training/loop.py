@@ -8,20 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array
+from attnmargin.arrays import Array, as_tensor
 from attnmargin.attention import Objective, Slope, objective
 from attnmargin.compiled import can_compile
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.heads import Head
-from attnmargin.losses import Loss
+from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Rate, Rates, as_rates
 from attnmargin.training.start import PARAMETERS, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 
 # Losses that the compiled kernel knows, in its order.
-KERNEL_LOSSES = ("logistic", "exponential", "linear", "squared", "log")
+KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared, Log)
 
 
 def train(
@@ -87,11 +87,11 @@ def train(
     """
     rule = _rule(data, method, p, normalize, penalty, lr)
     _check(parameter, steps, record)
-    if parameter == "vW" and head != "linear":
+    if parameter == "vW" and not (isinstance(head, str) and head == "linear"):
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
     goal = objective(with_head(data, parameter), head, loss)
     session = _Session(goal, rule, parameter, init, width, seed)
-    rates = _both_rates(lr, goal, data, parameter)
+    rates = _both_rates(lr, goal, data, parameter, float(penalty))
     rows = Recorder(goal.flat, watch, keep_weights)
     session.run(rates, steps, record, rows, progress)
     return rows.trajectory(session.parts(), precision_notes(data))
@@ -115,7 +115,7 @@ def _rule(
         raise InputError("p", "a power other than 2 with method 'gd'", "method='mirror'")
     if isinstance(lr, str) and (normalize or method != "gd"):
         raise InputError("lr", repr(lr), "plain descent: normalize=False and method 'gd'")
-    if lr == "polyak" and penalty:
+    if isinstance(lr, str) and lr == "polyak" and penalty:
         raise InputError("lr", "'polyak' with a penalty", "no penalty: the best loss is not known")
     if not isinstance(penalty, float | int) or not 0.0 <= penalty < math.inf:
         raise InputError("penalty", repr(penalty), "a number that is not negative")
@@ -125,9 +125,10 @@ def _rule(
 
 def _power(data: AttentionData, p: float | Array) -> float | Tensor:
     """p as a number, or ``(B, 1, 1)`` where it differs between trials."""
-    powers = torch.as_tensor(p, dtype=torch.float64)
-    if not bool((powers > 1.0).all()) or not bool(torch.isfinite(powers).all()):
-        raise InputError("p", f"{float(powers.min()):g}", "finite powers p > 1")
+    powers = as_tensor("p", p).to(torch.float64)
+    bad = ~(torch.isfinite(powers) & (powers > 1.0))
+    if bool(bad.any()):
+        raise InputError("p", f"{float(powers[bad].flatten()[0]):g}", "finite powers p > 1")
     if powers.ndim == 0:
         return float(powers)
     if powers.shape != data.batch_shape:
@@ -144,14 +145,24 @@ def with_head(data: AttentionData, parameter: str) -> AttentionData:
 
 
 def _both_rates(
-    lr: Rate | tuple[Rate, Rate], goal: Objective, data: AttentionData, parameter: str
+    lr: Rate | tuple[Rate, Rate],
+    goal: Objective,
+    data: AttentionData,
+    parameter: str,
+    penalty: float,
 ) -> tuple[Rates, Rates]:
     """Rates of W and of v; a pair for "vW", else the same."""
     v = None if data.v is None else data.v.expand(*data.batch_shape, data.d).reshape(-1, data.d)
     if parameter == "vW" and isinstance(lr, str):
         raise InputError("lr", repr(lr), "numbers or functions of the step for 'vW'")
-    of_W, of_v = lr if isinstance(lr, tuple) else (lr, lr)
-    return as_rates(of_W, goal, v), as_rates(of_v, goal, v)
+    if parameter == "vW" and isinstance(lr, tuple):
+        if len(lr) != 2:
+            raise InputError("lr", f"{len(lr)} rates", "one, or a pair for W and v")
+        return as_rates(lr[0], goal, v, penalty), as_rates(lr[1], goal, v, penalty)
+    # A tuple is one rate per trial here.
+    single = torch.tensor(lr, dtype=torch.float64) if isinstance(lr, tuple) else lr
+    rates = as_rates(single, goal, v, penalty)
+    return rates, rates
 
 
 def precision_notes(data: AttentionData) -> tuple[str, ...]:
@@ -205,7 +216,8 @@ class _Session:
         k = 0
         while True:
             slope = self.goal.slope(self.weights.logits())
-            rows.add(k, self.weights, slope, self.v)
+            head = None if self.v is None else self._head_direction(slope)
+            rows.add(k, self.weights, slope, self.v, head)
             if progress is not None:
                 progress(k, steps)
             if k == steps:
@@ -219,7 +231,7 @@ class _Session:
         if self._compiles(rates[0]):
             assert self.goal.gamma is not None
             every = [rates[0](step, slope, self.weights)[:, 0] for step in range(k, end)]
-            loss = KERNEL_LOSSES.index(self.goal.loss.name)
+            loss = KERNEL_LOSSES.index(type(self.goal.loss))
             self.weights.advance(self.goal.gamma, torch.cat(every, -1), loss, self.rule)
             return
         for step in range(k, end):
@@ -230,7 +242,7 @@ class _Session:
     def _compiles(self, rate: Rates) -> bool:
         """Whether the compiled kernel knows this descent."""
         X = self.flat.X
-        known = self.goal.head is None and self.goal.loss.name in KERNEL_LOSSES and self.v is None
+        known = self.goal.head is None and type(self.goal.loss) in KERNEL_LOSSES and self.v is None
         plain = X.device.type == "cpu" and X.dtype == torch.float64 and can_compile()
         return known and plain and not rate.adaptive
 

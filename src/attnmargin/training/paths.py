@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, integers
+from attnmargin.arrays import Array, as_tensor, integers
 from attnmargin.attention import Objective, Sequences, objective
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
@@ -75,7 +75,7 @@ def regularization_path(
         >>> bool((off.diff() < 0).all()), bool(off[-1] < 1e-3)
         (True, True)
     """
-    _check(radii, parameter, p)
+    radii = _check(radii, parameter, p)
     if selection is not None and (init is None or parameter == "vW"):
         needs = "'W' or 'KQ', and a start in the cone of the selection, such as its SVM"
         raise InputError("init", "nothing" if init is None else "a joint path", needs)
@@ -127,20 +127,25 @@ def _walk(
     return alone
 
 
-def _check(radii: Sequence[float], parameter: str, p: float) -> None:
+def _check(radii: Sequence[float], parameter: str, p: float) -> list[float]:
+    """The radii as a list, if all is well."""
     if parameter not in PARAMETERS:
         raise InputError("parameter", repr(parameter), f"one of {', '.join(PARAMETERS)}")
-    if not 1.0 < p < math.inf or (parameter == "KQ" and p != 2.0):
-        raise InputError("p", f"{p:g} for {parameter}", "1 < p < ∞ for W and vW, and 2 for KQ")
-    numbers = [float(r) for r in radii]
+    if not isinstance(p, int | float) or not 1.0 < p < math.inf or (parameter == "KQ" and p != 2.0):
+        raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W and vW, and 2 for KQ")
+    numbers = as_tensor("radii", list(radii)).to(torch.float64).flatten().tolist()
     growing = all(a < b for a, b in pairwise(numbers))
     if not numbers or not growing or not numbers[0] > 0.0 or not numbers[-1] < math.inf:
         raise InputError("radii", f"{numbers[:4]}", "positive numbers that grow")
+    return numbers
 
 
 def _tokens(selection: Array, flat: Sequences) -> Tensor:
     """One token per sequence, ``(B, N)``."""
     tokens = integers("selection", selection, flat.X)
+    if tokens.numel() and not bool(((tokens >= 0) & (tokens < flat.X.shape[-2])).all()):
+        got = f"tokens from {int(tokens.min())} to {int(tokens.max())}"
+        raise InputError("selection", got, f"tokens from 0 to {flat.X.shape[-2] - 1}")
     full = (*flat.batch, *flat.queries)
     if tokens.shape not in (full, torch.Size(flat.queries)):
         raise InputError("selection", f"shape {tuple(tokens.shape)}", f"{tuple(full)}")

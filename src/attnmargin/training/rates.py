@@ -8,14 +8,13 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import as_tensor
+from attnmargin.arrays import as_tensor, tiny
 from attnmargin.attention import Objective, Slope
 from attnmargin.errors import InputError
 from attnmargin.training.weights import Weights
 
 Rate = float | Tensor | Callable[[int], "float | Tensor"] | str
 _NEEDS = "a positive number, one per trial, a function of the step, 'auto' or 'polyak'"
-_TINY = 1e-300
 
 
 def lipschitz(objective: Objective, v: Tensor) -> Tensor:
@@ -41,8 +40,10 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
     """
     gamma, loss, hidden = objective.gamma, objective.loss, objective.flat.hidden
     if gamma is None:
-        needs = "the linear head, whose best loss is known"
-        raise InputError("lr", "'polyak' with this head", needs)
+        raise InputError("head", "another head", "the linear head, whose best loss is known")
+    if not loss.always_falls:
+        needs = "a loss that falls everywhere, so that the optimal tokens have the least"
+        raise InputError("loss", repr(loss.name), needs)
     if tokens is None:
         tokens = (gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)).argmax(-1)
     best = gamma.gather(-1, tokens.unsqueeze(-1))[..., 0]
@@ -52,7 +53,7 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
     direct = (loss.value(u) - loss.value(best)) * (-largest[..., 0]).clamp_max(700.0).exp()
     # The slope half way makes the product right to second order.
     log_weight = slope.log_s + loss.log_slope(0.5 * (u + best)).unsqueeze(-1) - largest
-    weight = log_weight.scatter(-1, slope.top, -torch.inf).exp()
+    weight = log_weight.masked_fill(slope.lift == 0, -torch.inf).exp()
     near = -(weight * slope.lift).sum(-1)
     return near.where(((best - u).abs() < 1e-5) & (top == best), direct).sum(-1)[:, None, None]
 
@@ -92,11 +93,12 @@ class Polyak(Rates):
         self.objective = objective
 
     def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
-        square = weights.square(slope).clamp_min(_TINY)
+        square = weights.square(slope)
+        square = square.clamp_min(tiny(square))
         return torch.minimum(excess(self.objective, slope) / square, square.rsqrt())
 
 
-def as_rates(lr: Rate, objective: Objective, v: Tensor | None) -> Rates:
+def as_rates(lr: Rate, objective: Objective, v: Tensor | None, penalty: float) -> Rates:
     """The rate of a step, ``(B, 1, 1)``, from what the user gave."""
     B, like = len(objective.flat.X), objective.flat.X
     if isinstance(lr, str):
@@ -106,7 +108,7 @@ def as_rates(lr: Rate, objective: Objective, v: Tensor | None) -> Rates:
             raise InputError("lr", repr(lr), _NEEDS)
         if v is None or objective.gamma is None:
             raise InputError("lr", "'auto' with this head", "the linear head of Lemma 4")
-        lr = 1.0 / lipschitz(objective, v)
+        lr = 1.0 / (lipschitz(objective, v) + 2.0 * penalty)
     if callable(lr):
         schedule = lr
         return Scheduled(lambda k: _wide(schedule(k), B, like, objective.flat.batch))
@@ -117,8 +119,9 @@ def as_rates(lr: Rate, objective: Objective, v: Tensor | None) -> Rates:
 def _wide(lr: float | Tensor, B: int, like: Tensor, batch: torch.Size) -> Tensor:
     """A number, or one per trial, as ``(B, 1, 1)``."""
     rate = as_tensor("lr", lr).to(like)
-    if not bool((rate > 0).all()) or not bool(torch.isfinite(rate).all()):
-        raise InputError("lr", f"{float(rate.min()):g}", _NEEDS)
+    bad = ~(torch.isfinite(rate) & (rate > 0))
+    if bool(bad.any()):
+        raise InputError("lr", f"{float(rate[bad].flatten()[0]):g}", _NEEDS)
     if rate.ndim and rate.shape not in (batch, (B,)):
         raise InputError("lr", f"shape {tuple(rate.shape)}", f"a number or shape {tuple(batch)}")
     return rate.reshape(-1, 1, 1).expand(B, 1, 1)

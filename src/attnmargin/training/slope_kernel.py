@@ -120,7 +120,7 @@ def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
         else:
             gap = P.a[start + t] - P.shift[i]
             power = gap + (P.log_k[i] - largest)
-            weight = math.exp(power) if power > _FARTHER else 0.0
+            weight = math.exp(min(power, 0.0)) if power > _FARTHER else 0.0
         P.c[start + t] = P.sign[i] * weight * lift
         total += P.c[start + t]
     total /= P.total[i]

@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import tiny
 from attnmargin.attention import Objective
+from attnmargin.errors import InputError
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.descent import Function, minimise
 from attnmargin.training.rates import excess
@@ -17,7 +19,6 @@ _ITERATIONS, _TOLERANCE = 2000, 1e-9
 _ROUGH_ITERATIONS, _ROUGH_TOLERANCE = 60, 1e-3
 # Factor by which a radius may grow at once.
 _GROWTH = 1.5
-_TINY = 1e-300
 # Share of noise in the factors at the start of every radius.
 _STIR = 0.03
 
@@ -51,7 +52,7 @@ class Ball:
         self.p, self.power = p, p / (p - 1.0) if p < 2.0 else p
 
     def norm(self, V: Tensor) -> Tensor:
-        return power_norm(V.unsqueeze(-1), self.power)[..., 0].clamp_min(_TINY)
+        return power_norm(V.unsqueeze(-1), self.power)[..., 0].clamp_min(tiny(V))
 
     def point(self, V: Tensor) -> Tensor:
         """The point that belongs to V."""
@@ -128,6 +129,9 @@ class Sphere:
         goal = math.sqrt(2.0 * radius) if isinstance(self.weights, Factors) else radius
         if self.radius is None:
             self.radius = goal if self.tokens is not None else min(goal, 1.0)
+            if self.tokens is not None and not bool(torch.isfinite(self._value(self.V)[0]).all()):
+                needs = "a start in the cone of the selection (Definition 3), such as its SVM"
+                raise InputError("init", "weights outside of the cone", needs)
         while _GROWTH * self.radius < goal:
             self.radius *= _GROWTH
             self.V = self._minimum(self.V, rough=True)

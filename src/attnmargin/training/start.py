@@ -19,10 +19,11 @@ def _given(name: str, value: Array, shape: tuple[int, ...], flat: Sequences) -> 
     """A start of shape ``(*B, …)`` or ``(…)`` as ``(B, …)``."""
     given = finite(name, floats(name, value, like=flat.X))
     tail = len(shape)
-    if given.ndim < tail or given.shape[-tail:] != shape:
+    fits = given.ndim >= tail and given.shape[given.ndim - tail :] == shape
+    if not fits or given.shape[: given.ndim - tail] not in (torch.Size(), flat.batch):
         needs = f"{(*flat.batch, *shape)}, or {shape} for all trials"
         raise InputError(name, f"shape {tuple(given.shape)}", needs)
-    return given.expand(*flat.batch, *shape).reshape(-1, *shape).clone()
+    return given.expand(*flat.batch, *shape).reshape(len(flat.X), *shape).clone()
 
 
 def _pair(init: Any, names: str) -> tuple[Any, Any]:
@@ -58,7 +59,7 @@ def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Fa
     d = flat.X.shape[-1]
     if init is not None:
         K, Q = (floats("init", part, like=flat.X) for part in _pair(init, "K, Q"))
-        m = K.shape[-1]
+        m = K.shape[-1] if K.ndim else 1
         return Factors(flat, *(_given("init", part, (d, m), flat) for part in (K, Q)))
     m = d if width is None else width
     if not isinstance(m, int) or m < 1:

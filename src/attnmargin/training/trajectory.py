@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import as_tensor, floats
+from attnmargin.arrays import as_tensor, floats, tiny
 from attnmargin.attention import Sequences, Slope
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
@@ -19,7 +19,6 @@ Watch = Mapping[str, Callable[[Tensor], Tensor]]
 _CORE = ("steps", "loss", "probability", "selection", "log_gradient")
 _LAST = "last_"
 _WATCHED = "watched_"
-_TINY = 1e-300
 
 
 @final
@@ -79,6 +78,11 @@ class Trajectory:
         return cls(**own, last=last, watched=watched, notes=notes)
 
 
+def _log(square: Tensor, log_scale: Tensor) -> Tensor:
+    """Logarithm of a norm from its square over ``e^{2 log_scale}``."""
+    return 0.5 * square.clamp_min(tiny(square)).log() + log_scale
+
+
 @final
 class Recorder:
     """Collects rows of a trajectory."""
@@ -92,16 +96,28 @@ class Recorder:
         for name, value in values.items():
             self.rows.setdefault(name, []).append(value)
 
-    def add(self, moment: float, weights: Weights, slope: Slope, v: Tensor | None = None) -> None:
-        """Record one moment; v is ``(B, d, 1)``."""
+    def add(
+        self,
+        moment: float,
+        weights: Weights,
+        slope: Slope,
+        v: Tensor | None = None,
+        of_head: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        """Record one moment; v is ``(B, d, 1)``, with its negative gradient and log-scale."""
         batch = self.flat.batch
-        square = weights.square(slope).clamp_min(_TINY)
+        log_gradient = _log(weights.square(slope), slope.log_scale)
+        if of_head is not None:
+            square = of_head[0].square().sum((-2, -1), keepdim=True)
+            both = torch.logaddexp(2.0 * log_gradient, 2.0 * _log(square, of_head[1]))
+            log_gradient = 0.5 * both
+        kind = torch.int64 if isinstance(moment, int) else torch.float64
         self._add(
-            steps=torch.tensor(moment),
+            steps=torch.tensor(moment, dtype=kind),
             loss=slope.loss.reshape(batch),
             probability=slope.s.amax(-1).mean(-1).reshape(batch),
             selection=self.flat.shaped(slope.top)[..., 0],
-            log_gradient=(0.5 * square.log() + slope.log_scale).reshape(batch),
+            log_gradient=log_gradient.reshape(batch),
         )
         if v is not None:
             self._add(heads=v.reshape(*batch, -1).clone())
@@ -111,7 +127,7 @@ class Recorder:
             if self.keep_weights:
                 self._add(weights=W.clone())
             for name, measure in self.watch.items():
-                value = floats(f"watch[{name!r}]", measure(W))
+                value = floats(f"watch[{name!r}]", measure(W.clone()))
                 self.watched.setdefault(name, []).append(value)
 
     def trajectory(self, parts: tuple[Tensor, ...], notes: tuple[str, ...] = ()) -> Trajectory:

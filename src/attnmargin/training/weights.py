@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import tiny
 from attnmargin.attention import Sequences, Slope
 from attnmargin.compiled import in_threads
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 
-_TINY = 1e-300
 # Logits that are carried along are computed anew every so many steps.
 _REFRESH = 256
 
@@ -45,8 +45,8 @@ class Rule:
 
 def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tuple[Tensor, Tensor]:
     """The negative gradient with the ridge term ``λ‖x‖²`` added, scaled to ordinary size."""
-    log_D = log_scale + power_norm(D, 2.0).clamp_min(_TINY).log()
-    log_x = log_penalty + power_norm(x, 2.0).clamp_min(_TINY).log()
+    log_D = log_scale + power_norm(D, 2.0).clamp_min(tiny(D)).log()
+    log_x = log_penalty + power_norm(x, 2.0).clamp_min(tiny(D)).log()
     largest = torch.maximum(log_D, log_x)
     return (log_scale - largest).exp() * D - (log_penalty - largest).exp() * x, largest
 
@@ -112,9 +112,11 @@ class Coefficients(Weights):
 
     @staticmethod
     def pays(flat: Sequences) -> bool:
-        """Whether the kernel is cheaper than W itself."""
+        """Whether the kernel is cheaper than W itself, and of a size that can be squared."""
         _, N, T, d = flat.X.shape
-        return 4 * (2 * N * T * d + 2 * N * d * d) >= (N * T) ** 2
+        sizes = [float(x.abs().max()) if x.numel() else 1.0 for x in (flat.X, flat.z)]
+        plain = all(1e-8 < size < 1e8 for size in sizes)
+        return plain and 4 * (2 * N * T * d + 2 * N * d * d) >= (N * T) ** 2
 
     def logits(self) -> Tensor:
         return self.flat.seen(self.a.reshape(self.flat.X.shape[:-1]))
@@ -126,7 +128,7 @@ class Coefficients(Weights):
             c, h, log_scale = self._penalised(c, h, log_scale, rule.log_penalty)
         if rule.normalize:
             square = (c * h).sum(-2, keepdim=True)
-            factor = lr * square.clamp_min(_TINY).rsqrt()
+            factor = lr * square.clamp_min(tiny(c)).rsqrt()
         else:
             factor = lr * log_scale.exp()
         self.beta.addcmul_(factor, c)
@@ -148,8 +150,8 @@ class Coefficients(Weights):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As :func:`penalised`, in coefficients; W₀ is zero."""
         square, own = (c * h).sum(-2, keepdim=True), (self.beta * self.a).sum(-2, keepdim=True)
-        log_D = log_scale + 0.5 * square.clamp_min(_TINY).log()
-        log_x = log_penalty + 0.5 * own.clamp_min(_TINY).log()
+        log_D = log_scale + 0.5 * square.clamp_min(tiny(c)).log()
+        log_x = log_penalty + 0.5 * own.clamp_min(tiny(c)).log()
         largest = torch.maximum(log_D, log_x)
         keep, pull = (log_scale - largest).exp(), (log_penalty - largest).exp()
         return keep * c - pull * self.beta, keep * h - pull * self.a, largest
