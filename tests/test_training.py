@@ -83,6 +83,24 @@ def test_head_and_weights_descend_as_in_paper_b(p: float, normalize: bool) -> No
         W, v = mirror_step(W, of_W, p), mirror_step(v, of_v, p)
 
 
+@pytest.mark.parametrize("parameter", ["W", "KQ", "vW"])
+def test_gradients_of_all_parts_are_those_of_autograd(parameter: str) -> None:
+    """One plain step with rate one is the gradient, to 1e-12 of its size."""
+    data = am.random_data(4, 5, 6, name="parts")
+    rng = torch.Generator().manual_seed(0)
+    A, B = (torch.randn(6, 6, generator=rng, dtype=torch.float64) for _ in range(2))
+    init: Any = {"W": A, "KQ": (A, B), "vW": (B[0], A)}[parameter]
+    run = am.train(data, parameter, lr=1.0, steps=1, normalize=False, init=init)
+    of_W, of_v = plain_gradient(data, A @ B.T if parameter == "KQ" else A, data.v)
+    if parameter == "vW":
+        of_W, of_v = plain_gradient(data, A, B[0])
+    expected = {"W": (of_W,), "KQ": (of_W @ B, of_W.T @ A), "vW": (of_v, of_W)}[parameter]
+    start = (init,) if parameter == "W" else init
+    for before, after, gradient in zip(start, run.last, expected, strict=True):
+        error = (before - after - gradient).norm() / gradient.norm()
+        assert float(error) < 1e-12
+
+
 @pytest.mark.parametrize("parameter", ["W", "KQ"])
 def test_penalty_as_in_the_formula(parameter: str) -> None:
     data = am.random_data(4, 5, 6, name="formula")
