@@ -61,3 +61,12 @@ def mix(out: Floats, weight: Floats, rows: Floats) -> None:
         factor = weight[c]
         for i in range(out.size):
             out[i] += factor * rows[c, i]
+
+
+@jit
+def inner(A: Floats, B: Floats, out: Floats) -> None:
+    """out = Aᵀ B = Σ_i A_i B_iᵀ for small matrices."""
+    out[:] = 0.0
+    for i in range(A.shape[0]):
+        for a in range(A.shape[1]):
+            add(out[a], A[i, a], B[i], B.shape[1])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
+from attnmargin.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, inner, jit
 from attnmargin.solvers.basis import apply
 from attnmargin.solvers.interior import (
     CAREFUL_ITERATIONS,
@@ -24,7 +24,6 @@ from attnmargin.solvers.linear import (
     cholesky,
     combine,
     complementarity,
-    inner,
     product,
     ratio_step,
     substitute,

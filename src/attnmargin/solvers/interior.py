@@ -132,7 +132,7 @@ def solve_from_frobenius(
         members = flat[todo]
         guess = dual[todo] if warm is None else _guess(members, warm, dual, todo)
         dual[todo], inside, steps = solve_members(members, guess, value[todo])
-        W[todo] = _touching(members, inside)
+        W[todo] = touching(members, inside)
         iterations[todo] += steps
     dual, W = dual.reshape(*batch, problem.M), W.reshape(*batch, *problem.shape)
     return dual, W, outcome.reshape(batch), iterations.reshape(batch)
@@ -194,7 +194,7 @@ def unit_rows(problem: MarginProblem, guess: Tensor, value: Tensor) -> UnitRows:
     )
 
 
-def _touching(problem: MarginProblem, W: Tensor) -> Tensor:
+def touching(problem: MarginProblem, W: Tensor) -> Tensor:
     """W scaled so that it just satisfies its rows, where no equality forbids to scale."""
     rows = problem.apply(W)
     counts = problem.mask & ~problem.equality & (problem.bound > 0)

@@ -29,15 +29,6 @@ def product(A: Floats, B: Floats, out: Floats) -> None:
 
 
 @jit
-def inner(A: Floats, B: Floats, out: Floats) -> None:
-    """out = Aᵀ B for small matrices."""
-    out[:] = 0.0
-    for i in range(A.shape[0]):
-        for a in range(A.shape[1]):
-            add(out[a], A[i, a], B[i], B.shape[1])
-
-
-@jit
 def factor(A: Floats, pivot: Ints) -> None:
     """``P A = L U`` in place, with row exchanges and the reciprocals of U's diagonal.
 

@@ -14,6 +14,7 @@ from attnmargin.norms import Nuclear
 from attnmargin.problem import MarginProblem, margin_problem
 from attnmargin.sample import seed_of
 from attnmargin.solvers.frobenius import flatten, solve_frobenius
+from attnmargin.solvers.interior import touching
 from attnmargin.solvers.outcome import SOLVED
 
 _STARTS, _ROUNDS = 8, 300
@@ -49,7 +50,7 @@ def local_solutions(problem: MarginProblem, W: Tensor, m: int, method: str) -> T
         K[place], Q[place], merit[place] = better
         live[place[ended]] = False
     best = merit.reshape(_STARTS, B).argmin(0)
-    ends = _feasible(many, K @ Q.mT).unflatten(0, (_STARTS, B))[best, torch.arange(B)]
+    ends = touching(many, K @ Q.mT).unflatten(0, (_STARTS, B))[best, torch.arange(B)]
     found = torch.isfinite(merit.reshape(_STARTS, B).amin(0))
     return ends.where(found[:, None, None], torch.nan)
 
@@ -72,26 +73,17 @@ def _repeated(problem: MarginProblem, count: int) -> MarginProblem:
     return problem[every]
 
 
-def _feasible(problem: MarginProblem, W: Tensor) -> Tensor:
-    """W scaled up until it satisfies its inequalities with b > 0, where that is possible."""
-    rows = problem.apply(W)
-    counts = problem.mask & ~problem.equality & (problem.bound > 0)
-    factor = (problem.bound / rows).where(rows > 0, torch.inf).where(counts, 0.0)
-    fixed = (problem.mask & problem.equality & (problem.bound != 0)).any(-1)
-    scale = factor.amax(-1).where(~fixed, 1.0)
-    return W * scale.where(scale > 0, 1.0)[:, None, None]
-
-
 def _merit(problem: MarginProblem, W: Tensor) -> Tensor:
     """Nuclear norm of the scaled W with a penalty on what scaling cannot mend, ``(B,)``."""
-    W = _feasible(problem, W)
-    finite = torch.isfinite(W).all(-1).all(-1)
-    W = W.where(finite[:, None, None], 0.0)
+    needed = problem.mask & ~problem.equality & (problem.bound > 0)
+    fixed = (problem.mask & problem.equality & (problem.bound != 0)).any(-1)
+    possible = fixed | ~(needed & (problem.apply(W) <= 0)).any(-1)
+    W = touching(problem, W)
     missing = problem.bound - problem.apply(W)
     violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
     size = problem.lengths().clamp_min(1e-300)
     total = (violation / size).where(problem.mask, 0.0).sum(-1)
-    return (Nuclear().value(W) + _PENALTY * total).where(finite, torch.inf)
+    return (Nuclear().value(W) + _PENALTY * total).where(possible, torch.inf)
 
 
 def _balanced(K: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:

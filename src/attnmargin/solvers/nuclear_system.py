@@ -4,10 +4,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit, jit_inline, mix
+from attnmargin.kernels import (
+    Bools,
+    Floats,
+    Ints,
+    add,
+    copy,
+    copy_rows,
+    dot,
+    inner,
+    jit,
+    jit_inline,
+    mix,
+)
 from attnmargin.solvers.basis import apply
 from attnmargin.solvers.interior import REGULAR
-from attnmargin.solvers.linear import combine, factor, inner, product, shortfall
+from attnmargin.solvers.linear import combine, factor, product, shortfall
 
 
 class Rows(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, add, dot, jit, mix
+from attnmargin.kernels import Bools, Floats, add, dot, inner, jit, mix
 from attnmargin.training.slope_kernel import Scores, scores, slope
 
 _TINY = 1e-300
@@ -194,15 +194,6 @@ def _keys(P: Scores, data: Tokens) -> None:
 
 
 @jit
-def _outer(left: Floats, right: Floats, out: Floats) -> None:
-    """out = Σ_i left_i right_iᵀ."""
-    out[:] = 0.0
-    for i in range(left.shape[0]):
-        for a in range(left.shape[1]):
-            add(out[a], left[i, a], right[i], right.shape[1])
-
-
-@jit
 def advance_entries(
     X: Floats,
     z: Floats,
@@ -229,7 +220,7 @@ def advance_entries(
             _logits(P, data)
             log_scale = slope(P, rule.loss) - math.log(N)
             _keys(P, data)
-            _outer(keys, z[b], D)
+            inner(keys, z[b], D)
             _step(flat, dual, D.reshape(d * e), log_scale, rates[b, k], rule)
 
 
@@ -270,7 +261,7 @@ def advance_factors(
             xK[:] = 0.0
             for i in range(N):
                 mix(xK[i], keys[i], K[b])
-            _outer(keys, zQ, of_K)
-            _outer(z[b], xK, of_Q)
+            inner(keys, zQ, of_K)
+            inner(z[b], xK, of_Q)
             _step(flat_K, dual_K, of_K.reshape(d * m), log_scale, rates[b, k], rule)
             _step(flat_Q, dual_Q, of_Q.reshape(e * m), log_scale, rates[b, k], rule)
