@@ -9,7 +9,6 @@ from torch import Tensor
 import attnmargin as am
 from attnmargin.attention import objective
 from attnmargin.training.descent import minimise
-from attnmargin.training.sphere import in_cone
 from tests.problems import optimal_problem
 
 RADII = [30.0, 100.0, 300.0, 1000.0]
@@ -74,19 +73,6 @@ def test_local_path_stays_with_its_selection() -> None:
     assert torch.equal(run.selection[-1], selection)
     assert bool((away.diff(dim=0) < 0).all())
     assert float(away[-1].max()) < 1e-3
-
-
-def test_the_cone_of_definition_3_by_hand() -> None:
-    """Scores 0, 1, 2 with the middle one chosen: the lowest must stand above the highest."""
-    data = am.AttentionData([[[0.0], [1.0], [2.0]]], [[1.0]], [1.0], [1.0])
-    goal, tokens = objective(data), torch.tensor([[1]])
-    for logits, inside in (([3.0, 5.0, 2.0], True), ([1.0, 5.0, 2.0], False)):
-        found = in_cone(goal, torch.tensor([[logits]]), tokens, torch.tensor([0.5]))
-        assert found.tolist() == [inside]
-    best = torch.tensor([[2]])  # the whole space for optimal tokens (Lemma 5)
-    assert in_cone(goal, torch.tensor([[[9.0, 0.0, 0.0]]]), best, torch.tensor([0.5])).tolist() == [
-        True
-    ]
 
 
 def test_the_minimum_on_a_small_sphere_is_the_gradient() -> None:

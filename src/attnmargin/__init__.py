@@ -3,6 +3,9 @@
 from attnmargin.attention import gradient, logits, probabilities
 from attnmargin.builders import embedding_problem, finite_problem, label_problem, token_problem
 from attnmargin.certify import Certificate, Status, certify
+from attnmargin.composition import optimal_composition
+from attnmargin.cones import in_direction_cone, score_barrier
+from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data import AttentionData
 from attnmargin.errors import (
     AttnMarginError,
@@ -12,9 +15,11 @@ from attnmargin.errors import (
     MissingPackageError,
 )
 from attnmargin.heads import FunctionHead, Head, QuadraticHead, ReLUHead, VocabularyHead
+from attnmargin.locality import Locality, label_margin, locality, locally_optimal
 from attnmargin.losses import Loss
 from attnmargin.measure import (
     bregman,
+    composed_correlation,
     correlation,
     fit_rate,
     largest_probability,
@@ -24,11 +29,22 @@ from attnmargin.measure import (
 )
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.optim import MirrorDescent
+from attnmargin.predict import Prediction, Verdict, predict
 from attnmargin.problem import MarginProblem, margin_problem
 from attnmargin.sample import random_data, seed_of
-from attnmargin.selection import optimal_tokens, scores, tied_tokens
+from attnmargin.search import Search, local_selections
+from attnmargin.selection import (
+    high_tokens,
+    low_tokens,
+    optimal_tokens,
+    score_gaps,
+    scores,
+    support_tokens,
+    tied_tokens,
+)
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
+from attnmargin.theory import Check, Outcome, check_theory
 from attnmargin.training import Trajectory, gradient_flow, regularization_path, train
 from attnmargin.uniqueness import Uniqueness, uniqueness
 
@@ -36,12 +52,15 @@ __all__ = [
     "AttentionData",
     "AttnMarginError",
     "Certificate",
+    "Check",
+    "Confirmation",
     "Frobenius",
     "FunctionHead",
     "Head",
     "InaccurateError",
     "InfeasibleError",
     "InputError",
+    "Locality",
     "Loss",
     "Lp",
     "MarginProblem",
@@ -49,35 +68,54 @@ __all__ = [
     "MissingPackageError",
     "Norm",
     "Nuclear",
+    "Outcome",
+    "Prediction",
     "QuadraticHead",
     "ReLUHead",
+    "Search",
     "Solution",
     "Status",
     "Trajectory",
     "Uniqueness",
+    "Verdict",
     "VocabularyHead",
     "bregman",
     "certify",
+    "check_theory",
+    "composed_correlation",
+    "confirm",
     "correlation",
     "embedding_problem",
     "finite_problem",
     "fit_rate",
     "gradient",
     "gradient_flow",
+    "high_tokens",
+    "in_direction_cone",
+    "label_margin",
     "label_problem",
     "largest_probability",
+    "local_selections",
+    "locality",
+    "locally_optimal",
     "logits",
+    "low_tokens",
     "margin_problem",
     "misalignment",
+    "optimal_composition",
     "optimal_tokens",
+    "predict",
     "probabilities",
     "random_data",
     "rank_profile",
     "regularization_path",
+    "score_barrier",
+    "score_gaps",
     "scores",
     "seed_of",
     "solve",
     "solve_path",
+    "support_tokens",
     "tied_tokens",
     "token_probability",
     "token_problem",

@@ -8,7 +8,7 @@ So a W and a λ of any origin bracket the optimum. If ``Aᵀλ = 0`` and ``bᵀ�
 at all (Farkas), whatever the norm. All is evaluated in float64.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, final
@@ -81,6 +81,11 @@ class Certificate:
         code = torch.where(proof, 1, code)
         statuses: NDArray[Any] = _STATUSES[code.cpu().numpy()]
         return statuses
+
+    def __getitem__(self, index: Any) -> "Certificate":
+        """Members of the batch, as a tensor would give them."""
+        numbers = ("gap", "primal", "dual", "lower", "upper")
+        return replace(self, **{name: getattr(self, name)[index] for name in numbers})
 
 
 def _lift(rows: Tensor, problem: MarginProblem) -> Tensor:

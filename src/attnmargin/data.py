@@ -1,7 +1,7 @@
 """AttentionData: tokens, queries, labels and head of an attention problem."""
 
 from pathlib import Path
-from typing import Self, final
+from typing import Any, Self, final
 
 import torch
 from torch import Tensor
@@ -158,6 +158,17 @@ class AttentionData:
     def d(self) -> int:
         """Token width."""
         return int(self.X.shape[-1])
+
+    def __getitem__(self, index: Any) -> "AttentionData":
+        """Members of the batch, as a tensor would give them."""
+        shape, parts = self.batch_shape, {"X": self.X, "z": self.z}
+        parts |= {"y": self.y, "v": self.v, "mask": self.mask}
+        own = {
+            name: None if part is None else part.expand(*shape, *part.shape[len(batch) :])[index]
+            for name, part in parts.items()
+            for batch in [self._batches().get(name, ())]
+        }
+        return AttentionData(**own)
 
     def __repr__(self) -> str:
         batch = f"batch {tuple(self.batch_shape)}, " if self.batch_shape else ""

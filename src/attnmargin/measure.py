@@ -40,6 +40,27 @@ def correlation(W1: Array, W2: Array) -> Tensor:
     return (first * second).sum((-2, -1))
 
 
+def composed_correlation(W: Array, finite: Array, direction: Array) -> Tensor:
+    """Correlation of W with its best match ``a · finite + b · direction``, shape ``(*B)``.
+
+    Paper A, Section 6: ``W_fin + γ W̄_mm`` with the γ that fits best, up to a factor.
+
+    Example:
+        >>> import attnmargin as am
+        >>> W, finite, direction = [[3.0, 4.0, 0.0]], [[0.0, 2.0, 0.0]], [[1.0, 0.0, 0.0]]
+        >>> float(am.composed_correlation(W, finite, direction))
+        1.0
+    """
+    first, second = _pair(W, direction)
+    _, third = _pair(W, finite)
+    basis = torch.stack((second.flatten(-2), third.expand_as(second).flatten(-2)), -1)
+    sizes = torch.linalg.vector_norm(basis, dim=-2, keepdim=True)
+    basis = basis / sizes.where(sizes > 0, 1.0)
+    target = first.flatten(-2).unsqueeze(-1)
+    fitted = basis @ (torch.linalg.pinv(basis.mT @ basis, hermitian=True) @ (basis.mT @ target))
+    return correlation(fitted.mT, target.mT)
+
+
 def bregman(W1: Array, W2: Array, p: float) -> Tensor:
     """Directional Bregman divergence ``D_ψ(W₁/‖W₁‖_p, W₂/‖W₂‖_p)``, shape ``(*B)``.
 

@@ -1,10 +1,12 @@
-"""Scores of tokens and the tokens that they select."""
+"""Scores of tokens, the tokens that they select, and the tokens around a selection."""
 
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import Array, integers
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
+from attnmargin.solution import Solution
 
 
 def scores(data: AttentionData) -> Tensor:
@@ -61,3 +63,97 @@ def tied_tokens(data: AttentionData) -> Tensor:
     gamma = scores(data)
     largest = gamma.amax(-1, keepdim=True)
     return ((gamma == largest) & torch.isfinite(gamma)).sum(-1) > 1
+
+
+def score_gaps(data: AttentionData) -> Tensor:
+    """Distance of the best score to the second best, ``(*B, n)``; infinite with one token.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[1.0], [3.0], [2.5]]], [[1.0]], [1], [2.0])
+        >>> am.score_gaps(data).tolist()
+        [1.0]
+    """
+    gamma = scores(data)
+    if gamma.shape[-1] == 1:
+        return torch.full_like(gamma[..., 0], torch.inf)
+    best = gamma.topk(2, dim=-1).values
+    gap = best[..., 0] - best[..., 1]
+    return gap.nan_to_num(nan=torch.inf, posinf=torch.inf)
+
+
+def check_selection(data: AttentionData, selection: Array) -> Tensor:
+    """One token per query, int64 ``(*S, n)`` or ``(*S, n, K)``, or a sentence that says why not."""
+    index = integers("selection", selection, data.X)
+    inner = data.z.shape[data.X.ndim - 3 : -1]
+    if index.shape[index.ndim - len(inner) :] != inner:
+        needs = f"one token per query, {tuple(inner)}"
+        raise InputError("selection", f"shape {tuple(index.shape)}", needs)
+    if not bool(((index >= 0) & (index < data.T)).all()):
+        got = f"tokens from {int(index.min())} to {int(index.max())}"
+        raise InputError("selection", got, f"tokens from 0 to {data.T - 1}")
+    return index
+
+
+def _scores_and_places(data: AttentionData, selection: Array) -> tuple[Tensor, Tensor]:
+    """Scores ``(*S, n, T)`` and chosen places ``(*S, n, 1)``, broadcast against each other."""
+    gamma, index = scores(data), check_selection(data, selection)
+    shape = torch.broadcast_shapes(gamma.shape[:-1], index.shape)
+    return gamma.expand(*shape, data.T), index.expand(shape).unsqueeze(-1)
+
+
+def low_tokens(data: AttentionData, selection: Array) -> Tensor:
+    """Tokens of lower score than the selected one, bool ``(*B, n, T)`` (paper A, Definition 3).
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[1.0], [3.0], [2.0]]], [[1.0]], [1], [1.0])
+        >>> am.low_tokens(data, [2]).tolist()
+        [[True, False, False]]
+    """
+    gamma, index = _scores_and_places(data, selection)
+    return (gamma < gamma.gather(-1, index)) & torch.isfinite(gamma)
+
+
+def high_tokens(data: AttentionData, selection: Array) -> Tensor:
+    """Other tokens of higher or equal score, bool ``(*B, n, T)`` (paper A, Definition 3).
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[1.0], [3.0], [2.0]]], [[1.0]], [1], [1.0])
+        >>> am.high_tokens(data, [2]).tolist()
+        [[False, True, False]]
+    """
+    gamma, index = _scores_and_places(data, selection)
+    high = (gamma >= gamma.gather(-1, index)) & torch.isfinite(gamma)
+    return high.scatter(-1, index, False)
+
+
+def support_tokens(solution: Solution) -> Tensor:
+    """Tokens that lie exactly one margin below the selected one (paper A, Definition 2).
+
+    They guard the selection and decide the direction: all others could be taken away.
+
+    Args:
+        solution: of a :func:`token_problem`.
+
+    Returns:
+        bool ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.token_problem([[[2.0], [1.0], [-5.0]]], [[1.0]], [0])
+        >>> am.support_tokens(am.solve(problem)).tolist()
+        [[False, True, False]]
+    """
+    problem = solution.problem
+    names, batch = problem.names, problem.batch_shape
+    if bool((names.other < 0).any()) or problem.M == 0:
+        raise InputError("solution", "one without pairs of tokens", "that of a token_problem")
+    Q = problem.query.shape[-2]
+    rows = (*batch, Q, problem.M // Q)
+    guards = torch.zeros(*rows[:-1], rows[-1] + 1, dtype=torch.bool, device=problem.left.device)
+    other = names.other.expand(*batch, problem.M).reshape(rows)
+    guards.scatter_(-1, other, solution.support.reshape(rows))
+    K = int(names.position.max()) + 1
+    return guards.unflatten(-2, (Q // K, K)) if K > 0 else guards

@@ -1,6 +1,6 @@
 """Solution: W, multipliers, status and certificate of a batch of margin problems."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, final
@@ -102,6 +102,17 @@ class Solution:
         tight = (problem.apply(W) - problem.bound).abs() <= allowed
         proof = (self.dual != 0) & torch.isnan(size)
         return problem.mask & ((tight & ~problem.equality) | proof)
+
+    def __getitem__(self, index: Any) -> "Solution":
+        """Members of the batch, as a tensor would give them."""
+        return replace(
+            self,
+            problem=self.problem[index],
+            W=self.W[index],
+            dual=self.dual[index],
+            certificate=self.certificate[index],
+            iterations=self.iterations[index],
+        )
 
     def raise_for_status(self) -> Self:
         """Returns the solution itself if all is optimal, or local where a rank was asked for.

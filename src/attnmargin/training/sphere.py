@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attnmargin.arrays import tiny
 from attnmargin.attention import Objective
+from attnmargin.cones import barrier
 from attnmargin.errors import InputError
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.descent import Function, minimise
@@ -21,24 +22,6 @@ _ROUGH_ITERATIONS, _ROUGH_TOLERANCE = 60, 1e-3
 _GROWTH = 1.5
 # Share of noise in the factors at the start of every radius.
 _STIR = 0.03
-
-
-def in_cone(objective: Objective, logits: Tensor, tokens: Tensor, least: Tensor) -> Tensor:
-    """Whether W is in the cone of paper A, Definition 3, bool ``(B,)``; least is ``ε‖W‖_F``.
-
-    In every sequence some token of lower score than the chosen one has a logit above those of all
-    tokens of higher or equal score.
-    """
-    assert objective.gamma is not None
-    own = tokens.unsqueeze(-1)
-    chosen = objective.gamma.gather(-1, own)
-    low = objective.gamma < chosen
-    high = (~low).scatter(-1, own, False)
-    if objective.flat.hidden is not None:
-        low, high = low & ~objective.flat.hidden, high & ~objective.flat.hidden
-    barrier = logits.where(low, -torch.inf).amax(-1)
-    above = logits.where(high, -torch.inf).amax(-1)
-    return ((barrier - above >= least.unsqueeze(-1)) | ~high.any(-1)).all(-1)
 
 
 class Ball:
@@ -166,5 +149,7 @@ class Sphere:
         allowed = above[:, 0] > 0
         if self.tokens is not None:
             least = self.cone * power_norm(self.weights.matrix(), 2.0)[:, 0, 0]
-            allowed = allowed & in_cone(self.goal, logits, self.tokens, least)
+            assert self.goal.gamma is not None
+            wall = barrier(self.goal.gamma, self.flat.hidden, logits, self.tokens)
+            allowed = allowed & (wall >= least)
         return value.where(allowed, torch.inf), g

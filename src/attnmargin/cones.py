@@ -1,0 +1,82 @@
+"""The cones of the papers: low scores above high ones, and directions near a solution."""
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, finite, floats
+from attnmargin.attention import logits
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.measure import bregman
+from attnmargin.norms import Frobenius, Lp
+from attnmargin.selection import check_selection, scores
+
+
+def barrier(gamma: Tensor, hidden: Tensor | None, logits: Tensor, tokens: Tensor) -> Tensor:
+    """``min_i max_{t low} min_{τ high} (a_it − a_iτ)`` of logits ``a``, shape ``(*B,)``.
+
+    Scores, logits and what is hidden are ``(*B, N, T)``, tokens ``(*B, N)``. It is infinite where
+    no token scores higher than the chosen ones.
+    """
+    own = tokens.unsqueeze(-1)
+    low = gamma < gamma.gather(-1, own)
+    high = (~low).scatter(-1, own, False)
+    if hidden is not None:
+        low, high = low & ~hidden, high & ~hidden
+    best_low = logits.where(low, -torch.inf).amax(-1)
+    best_high = logits.where(high, -torch.inf).amax(-1)
+    return (best_low - best_high).where(high.any(-1), torch.inf).amin(-1)
+
+
+def score_barrier(data: AttentionData, W: Array, selection: Array) -> Tensor:
+    """How far W is inside the cone of paper A, Definition 3, shape ``(*B,)``.
+
+        min_i  max_{t ∈ low_i}  min_{τ ∈ high_i}  (x_it − x_iτ)ᵀ W z_i / ‖W‖_F
+
+    In every sequence some token of lower score than the selected one stands above all tokens of
+    higher score, and keeps them away. W is in ``cone_ε(selection)`` if the number is at least ε.
+    It is infinite for the optimal tokens, for which the cone is everything (Lemma 5).
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[3.0, 0.0], [5.0, 1.0], [2.0, 2.0]]], [[1, 0]], [1], [0, 1])
+        >>> W = [[1.0, 0.0], [0.0, 0.0]]  # logits 3, 5, 2; scores 0, 1, 2
+        >>> float(am.score_barrier(data, W, [1]))
+        1.0
+    """
+    index = check_selection(data, selection)
+    a, gamma = logits(data, W), scores(data)
+    shape = torch.broadcast_shapes(a.shape, (*index.shape, data.T))
+    inner = len(data.z.shape[data.X.ndim - 3 : -1])
+    flat = [x.expand(shape).flatten(-inner - 1, -2) for x in (gamma, a)]
+    tokens = index.expand(shape[:-1]).flatten(-inner)
+    size = Frobenius().value(floats("W", W, like=data.X))
+    hidden = torch.isinf(flat[0])
+    return barrier(flat[0], hidden, flat[1], tokens) / size
+
+
+def in_direction_cone(
+    W: Array, reference: Array, mu: float, radius: float = 0.0, p: float = 2.0
+) -> Tensor:
+    """Whether W is in the cone around a reference, bool ``(*B,)``.
+
+        D_ψ(reference/‖reference‖_p, W/‖W‖_p) ≤ μ   and   ‖W‖_p ≥ R
+
+    Paper B, Definition 5 (where (5b) prints the norm of the reference for that of W). With p = 2
+    it is ``C_{μ,R}`` of paper A, eq. (4): correlation at least 1 − μ.
+
+    Example:
+        >>> import attnmargin as am
+        >>> bool(am.in_direction_cone([[4.0, 3.0]], [[1.0, 0.0]], mu=0.25, radius=5.0))
+        True
+    """
+    if not mu > 0:
+        raise InputError("mu", f"{mu}", "a positive number")
+    weights = finite("W", floats("W", W))
+    size = Lp(float(p)).value(weights)
+    inside = torch.zeros_like(size, dtype=torch.bool)
+    some = size > 0
+    if bool(some.any()):
+        target = floats("reference", reference, like=weights).expand_as(weights)
+        inside[some] = bregman(target[some], weights[some], p) <= mu
+    return inside & (size >= radius)

@@ -1,0 +1,150 @@
+"""Train, and compare with what was predicted."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.attention import objective, probabilities, sequences
+from attnmargin.builders import token_problem
+from attnmargin.certify import Status
+from attnmargin.errors import InputError
+from attnmargin.measure import composed_correlation, correlation
+from attnmargin.predict import Prediction
+from attnmargin.search import Progress
+from attnmargin.solvers import solve
+from attnmargin.theory.staying import excess_loss, staying_loss
+from attnmargin.training import Trajectory, train
+
+# Records of a run, and the softmax entry above which a token of a mixture counts as selected.
+_RECORDS, _SELECTED = 200, 1e-3
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Confirmation:
+    """A training run beside its prediction; tensors have the batch shape."""
+
+    run: Trajectory
+    selection: Tensor  # int (*B, n): the most likely tokens at the end; bool sets (*B, n, T)
+    agrees: Tensor  # bool (*B,): they are the predicted ones
+    listed: Tensor  # bool (*B,): they are among the locally optimal selections
+    correlation: Tensor  # (R, *B): of the weights with the predicted direction, at the records
+    own_correlation: Tensor  # (*B,): at the end, with the direction of what was selected
+    settled: Tensor  # int (*B,): the step of the record since which the selection is the same
+    stays: Tensor  # bool (*B,): as long as the loss does not rise, the selection stays for ever
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return int(self.run.steps[-1])
+
+
+def confirm(
+    prediction: Prediction,
+    *,
+    steps: int = 2000,
+    lr: float = 0.1,
+    init: Any = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Confirmation:
+    """Train as predicted, with normalised steps from zero, and compare.
+
+    Args:
+        prediction: of any batch.
+        steps, lr, init, seed: as in :func:`attnmargin.train`; zero is the start for W, small
+            random factors that for (K, Q).
+        progress: called with the number of steps done, and of all.
+
+    Returns:
+        A :class:`Confirmation`: what was selected, whether it was predicted, how well the
+        weights align, and when the selection settled.
+
+    Example:
+        >>> import attnmargin as am
+        >>> prediction = am.predict(am.random_data(5, 5, 20, name="theory", min_gap=0.1))
+        >>> result = am.confirm(prediction)
+        >>> bool(result.agrees), bool(result.correlation[-1] > 0.99)
+        (True, True)
+    """
+    if steps < 1:
+        raise InputError("steps", f"{steps}", "at least one step")
+    run = train(
+        prediction.data,
+        prediction.parameter,
+        "gd" if prediction.p == 2.0 else "mirror",
+        prediction.p,
+        lr,
+        steps,
+        loss=prediction.loss,
+        head="linear" if prediction.head is None else prediction.head,
+        init=init,
+        record=max(steps // _RECORDS, 1),
+        seed=seed,
+        progress=progress,
+    )
+    aligned = correlation(run.W, prediction.direction.nan_to_num(nan=0.0))
+    if prediction.finite is not None:
+        return _of_sets(prediction, run, aligned)
+    selection = run.selection[-1]
+    batch = len(prediction.data.batch_shape)
+    same = (selection == prediction.selection).flatten(batch).all(-1)
+    return Confirmation(
+        run,
+        selection,
+        same,
+        _listed(prediction, selection),
+        aligned,
+        _own(prediction, run),
+        _settled(run, batch),
+        same & _stays(prediction, run),
+    )
+
+
+def _listed(prediction: Prediction, selection: Tensor) -> Tensor:
+    assert prediction.searches is not None
+    found = [selection[index] in search for index, search in np.ndenumerate(prediction.searches)]
+    return torch.tensor(found).reshape(prediction.data.batch_shape)
+
+
+def _own(prediction: Prediction, run: Trajectory) -> Tensor:
+    """Correlation at the end with the SVM of what was selected; NaN where it is infeasible."""
+    data = prediction.data
+    solution = solve(token_problem(data.X, data.z, run.selection[-1], data.mask), prediction.norm)
+    aligned = correlation(run.W[-1], solution.W.nan_to_num(nan=0.0))
+    solved = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL)
+    return aligned.where(solved, torch.nan)
+
+
+def _settled(run: Trajectory, batch: int) -> Tensor:
+    """The first record from which on the selection does not change, int ``(*B,)``."""
+    changed = (run.selection != run.selection[-1]).flatten(1 + batch).any(-1)
+    records = torch.arange(1, len(run.steps) + 1).reshape(-1, *[1] * batch)
+    last = torch.where(changed, records, 0).amax(0)
+    settled: Tensor = run.steps.to(last.device)[last]
+    return settled
+
+
+def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
+    """Whether the loss is too low to leave the optimal tokens again, bool ``(*B,)``."""
+    goal = objective(prediction.data, "linear", prediction.loss)
+    if not goal.loss.always_falls:
+        return torch.zeros(prediction.data.batch_shape, dtype=torch.bool)
+    flat, d = sequences(prediction.data), prediction.data.d
+    low = excess_loss(goal, flat.logits(run.W[-1].reshape(-1, d, d))) < staying_loss(goal)
+    return low.reshape(prediction.data.batch_shape)
+
+
+def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor) -> Confirmation:
+    """The same where several tokens of a sequence are selected."""
+    assert prediction.finite is not None
+    batch = len(prediction.data.batch_shape)
+    chosen = probabilities(prediction.data, run.W[-1]) > _SELECTED
+    same = (chosen == prediction.selection).flatten(batch).all(-1)
+    finite, direction = (s.W.nan_to_num(nan=0.0) for s in (prediction.finite, prediction.solution))
+    own = composed_correlation(run.W[-1], finite, direction)
+    unknown = torch.zeros_like(same)
+    return Confirmation(run, chosen, same, same, aligned, own, _settled(run, batch), unknown)

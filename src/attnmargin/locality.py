@@ -1,0 +1,104 @@
+"""Local optimality of a selection, and the label margin that a choice of tokens gives."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array
+from attnmargin.builders import label_problem, token_problem
+from attnmargin.certify import Status
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.norms import Norm
+from attnmargin.selection import check_selection, high_tokens, support_tokens
+from attnmargin.solution import Solution
+from attnmargin.solvers import solve
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Locality:
+    """Which selections are locally optimal, and what stands in the way of the others."""
+
+    solution: Solution
+    feasible: Tensor  # bool (*S,)
+    undecided: Tensor  # bool (*S,): neither a solution nor a contradiction was proved
+    support: Tensor  # bool (*S, n, T): the support tokens
+    pull: Tensor  # bool (*S, n, T): support tokens whose score is not lower: they pull away
+    local: Tensor  # bool (*S,): feasible, and nothing pulls away
+
+
+def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "fro") -> Locality:
+    """Solve the SVM of selections and compare the scores of their support tokens.
+
+    Args:
+        data: tokens, queries, labels and head; batch ``*B``.
+        selection: int ``(*S, n)`` or ``(*S, n, K)``; ``*S`` broadcasts with ``*B``, so that many
+            selections of one instance are one call.
+        norm: of the direction.
+
+    Returns:
+        A :class:`Locality`. Selections without a solution are not locally optimal.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(2, 3, 4, name="locality")
+        >>> am.locality(data, [am.optimal_tokens(data).tolist(), [0, 0]]).local.tolist()
+        [True, False]
+    """
+    index = check_selection(data, selection)
+    solution = solve(token_problem(data.X, data.z, index, data.mask), norm)
+    status = np.asarray(solution.status)
+    feasible = torch.as_tensor(status == Status.OPTIMAL, device=data.X.device)
+    undecided = torch.as_tensor(status == Status.INACCURATE, device=data.X.device)
+    if data.T == 1:
+        support = torch.zeros(*index.shape, 1, dtype=torch.bool, device=data.X.device)
+    else:
+        support = support_tokens(solution)
+    pull = support & high_tokens(data, index)
+    inner = tuple(range(len(solution.problem.batch_shape), pull.ndim))
+    return Locality(solution, feasible, undecided, support, pull, feasible & ~pull.any(inner))
+
+
+def locally_optimal(
+    data: AttentionData, selection: Array, norm: str | float | Norm = "fro"
+) -> Tensor:
+    """Whether selections are locally optimal, bool ``(*S,)`` (paper A, Definitions 2 and 4).
+
+    A selection is locally optimal if its SVM is feasible and every selected token has a higher
+    score than its support tokens, those exactly one margin below it. Gradient descent that
+    begins near such a direction stays with it (Theorem 7).
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(2, 3, 4, name="locality")
+        >>> bool(am.locally_optimal(data, am.optimal_tokens(data)))
+        True
+    """
+    found = locality(data, selection, norm)
+    if bool(found.undecided.any()):
+        open_ones = found.solution[found.undecided] if found.undecided.ndim else found.solution
+        open_ones.raise_for_status()
+    return found.local
+
+
+def label_margin(data: AttentionData, selection: Array, p: float = 2.0) -> Tensor:
+    """``1/‖v‖_p`` of the ℓp-SVM that classifies the selected tokens, ``(*S,)``; 0 if none does.
+
+    Paper B, Section 3.2: the larger it is, the better a jointly trained head can do with these
+    tokens.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.AttentionData([[[2.0], [1.0]], [[-4.0], [-0.5]]], [[1.0], [1.0]], [1, -1])
+        >>> am.label_margin(data, [[0, 0], [1, 1]]).tolist()
+        [2.0, 0.5]
+    """
+    if data.y is None:
+        raise InputError("data", "no labels", "labels y, which the label margin is about")
+    index = check_selection(data, selection)
+    solution = solve(label_problem(data.X, data.y, index, data.mask), p)
+    return solution.margin.nan_to_num(nan=0.0)

@@ -1,0 +1,75 @@
+"""Six short reviews of real words, with small embeddings of our own: the data of the demo."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+
+from attnmargin.data import AttentionData
+
+
+@final
+@dataclass(frozen=True)
+class Review:
+    """A sentence, the aspect that is asked about, and whether the answer is good (+1) or bad."""
+
+    text: str
+    aspect: str
+    label: int
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the sentence: the tokens."""
+        return self.text.split()
+
+
+REVIEWS = (
+    Review("the plot was dull but the music wonderful", "plot", -1),
+    Review("the plot was dull but the music wonderful", "music", 1),
+    Review("great food but slow service", "food", 1),
+    Review("great food but slow service", "service", -1),
+    Review("a boring story with brilliant acting", "story", -1),
+    Review("a boring story with brilliant acting", "acting", 1),
+)
+
+# The first number is how good or bad a word is, set by hand; the others, drawn once at random,
+# tell words apart.
+EMBEDDINGS = {
+    "a": (0.0, 0.1, -0.2, -0.4, -0.1, -0.2, -1.4, 0.7),
+    "acting": (0.0, 0.2, 0.3, 0.0, -0.5, 0.1, 0.6, -0.6),
+    "boring": (-0.9, -0.5, -0.8, -0.3, 0.6, 1.1, 0.4, 1.2),
+    "brilliant": (0.9, 0.4, -0.2, 0.3, 0.1, 0.1, 0.5, 0.6),
+    "but": (0.0, -0.1, -0.6, 0.3, 0.4, 0.2, -0.3, 0.3),
+    "dull": (-0.8, 0.3, -0.6, 0.8, 0.5, 0.8, 0.2, 0.5),
+    "food": (0.0, 0.2, 0.6, 0.2, -0.6, 0.0, 0.0, -0.1),
+    "great": (0.8, -1.1, -0.1, 0.7, -0.6, -0.1, 1.0, 0.2),
+    "music": (0.0, -0.4, -0.1, 0.3, 0.2, 0.2, -0.3, -0.6),
+    "plot": (0.0, 1.0, 0.7, 0.2, -0.2, -0.5, -0.1, -0.1),
+    "service": (0.0, 0.2, 0.0, -0.7, -0.5, -0.3, 0.4, 0.1),
+    "slow": (-0.6, -1.2, -0.3, -1.0, 0.6, -1.0, 1.1, -0.2),
+    "story": (0.0, -0.4, -0.8, -0.6, -0.2, -1.5, 0.1, -0.3),
+    "the": (0.0, -0.2, -0.1, 0.3, -0.2, -0.3, 1.0, 0.4),
+    "was": (0.0, -0.6, -0.4, 0.4, 1.0, -0.1, -0.8, -0.2),
+    "with": (0.0, -1.0, 0.0, -0.1, 0.7, -0.2, -0.5, -0.3),
+    "wonderful": (1.0, 0.9, 0.2, -0.4, -0.1, -0.1, 0.3, 0.0),
+}
+
+
+def review_data() -> AttentionData:
+    """The reviews as attention data: words are tokens, the aspect is the query.
+
+    The head reads the first coordinate of the attention's output, so that the score of a word is
+    how strongly it speaks for the label.
+
+    >>> review_data()
+    AttentionData(n=6, T=8, d=8, torch.float64)
+    """
+    E = {word: torch.tensor(row, dtype=torch.float64) for word, row in EMBEDDINGS.items()}
+    v = torch.zeros(8, dtype=torch.float64)
+    v[0] = 1.0
+    return AttentionData(
+        [torch.stack([E[word] for word in review.words]) for review in REVIEWS],
+        torch.stack([E[review.aspect] for review in REVIEWS]),
+        [float(review.label) for review in REVIEWS],
+        v,
+    )

@@ -1,0 +1,279 @@
+"""Exhaustive search: all selections of an instance that are locally optimal.
+
+Selections are written sequence by sequence. Where tokens are too narrow for every selection to
+be feasible (paper A, Theorem 8), a beginning that is infeasible excludes all that continue it.
+Where there are too many selections, the search climbs from random ones: a selected token with a
+support token of higher score is replaced by that one, as training would do.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.builders import token_problem
+from attnmargin.certify import Status
+from attnmargin.cones import barrier
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.locality import Locality, locality
+from attnmargin.norms import Frobenius, Norm, as_norm
+from attnmargin.sample import seed_of
+from attnmargin.selection import optimal_tokens, scores
+from attnmargin.solution import Solution
+from attnmargin.solvers import solve
+
+Progress = Callable[[int, int], None]
+
+# Numbers that the rows of one batched solve may have together.
+_CHUNK = 1 << 21
+# Selections searched without being asked for more, for problems of 32 rows; for larger ones as
+# many as take the same time. Norms that need an interior-point method take ten times as long.
+_LIMIT, _ROWS, _SLOWER = 100_000, 32, 10
+# Random selections that a climb begins with.
+_STARTS = 256
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a search of one instance found."""
+
+    selections: Tensor  # int (S, n): locally optimal, the optimal tokens first, then by margin
+    solution: Solution  # of these S selections
+    searched: int  # selections that are decided
+    total: int  # selections that exist
+    feasible: int  # selections among those decided that have a solution
+    without_optimal_support: int  # exceptions to paper A, Assumption D
+    without_all_optimal_support: int  # exceptions to its stronger form
+    outside_cone: int  # exceptions to paper A, Lemma 5
+
+    @property
+    def complete(self) -> bool:
+        """Whether every selection is decided."""
+        return self.searched == self.total
+
+    @property
+    def margin(self) -> Tensor:
+        """Margin ``1/‖W‖`` of each selection, ``(S,)``."""
+        return self.solution.margin
+
+    def __contains__(self, selection: Tensor) -> bool:
+        return bool((self.selections == selection).flatten(1).all(-1).any())
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.selections)} locally optimal selections; "
+            f"searched {self.searched:,} of {_many(self.total)}"
+        )
+
+
+def _many(count: int) -> str:
+    return f"{count:,}" if count < 10**9 else f"about 1e{int(math.log10(count))}"
+
+
+@final
+class _Tally:
+    """Collects what a search finds."""
+
+    def __init__(self, data: AttentionData, norm: Norm) -> None:
+        self.data, self.norm, self.best = data, norm, optimal_tokens(data)
+        self.selections: list[Tensor] = []
+        self.searched = self.feasible = 0
+        self.no_support = self.not_all_support = self.outside = 0
+
+    def decide(self, selections: Tensor) -> Locality:
+        """Solve selections ``(S, n)`` and count them."""
+        found = locality(self.data, selections, self.norm)
+        self.searched += int((~found.undecided).sum())
+        self.feasible += int(found.feasible.sum())
+        self._count_optimal_support(selections, found)
+        apart = self._inside_cone(selections, found) != found.local
+        self.outside += int((apart & ~found.undecided).sum())
+        if bool(found.local.any()):
+            self.selections.append(selections[found.local])
+        return found
+
+    def _count_optimal_support(self, selections: Tensor, found: Locality) -> None:
+        best = self.best.expand_as(selections)
+        guards = found.support.gather(-1, best.unsqueeze(-1))[..., 0].flatten(1)
+        other = (selections != best).flatten(1)
+        asked = found.feasible & other.any(-1)
+        self.no_support += int((asked & ~(guards & other).any(-1)).sum())
+        self.not_all_support += int((asked & (other & ~guards).any(-1)).sum())
+
+    def _inside_cone(self, selections: Tensor, found: Locality) -> Tensor:
+        """Whether W_α is in the cone of Definition 3 for some ε > 0."""
+        gamma = scores(self.data)
+        flat = gamma.reshape(-1, self.data.T).expand(len(selections), -1, -1)
+        W = found.solution.W.where(found.feasible[:, None, None], 0.0)
+        X = self.data.X.unsqueeze(1) if gamma.ndim > 2 else self.data.X
+        a = torch.einsum("ntd,sde,ne->snt", X.expand(*gamma.shape, -1).flatten(0, -3), W,
+                         self.data.z.reshape(-1, self.data.d))  # fmt: skip
+        wall = barrier(flat, torch.isinf(flat), a, selections.flatten(1))
+        # A support token of high score stands level with the best low one, up to rounding.
+        return found.feasible & (wall > 1e-7)
+
+    def result(self, total: int) -> Search:
+        """The locally optimal selections in order, with their solutions."""
+        found = torch.cat((self.best[None][:0], *self.selections))
+        solution = self._solve(found)
+        first = (found == self.best).flatten(1).all(-1)
+        order = torch.argsort(torch.where(first, -1.0, solution.value), stable=True)
+        counts = (self.feasible, self.no_support, self.not_all_support, self.outside)
+        return Search(found[order], solution[order], self.searched, total, *counts)
+
+    def _solve(self, selections: Tensor) -> Solution:
+        if len(selections) == 0:
+            return self._solve(self.best[None])[:0]
+        return solve(token_problem(self.data.X, self.data.z, selections, self.data.mask), self.norm)
+
+
+def local_selections(
+    data: AttentionData,
+    norm: str | float | Norm = "fro",
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Search:
+    """All selections of one instance that are locally optimal (paper A, Definition 2).
+
+    Args:
+        data: one instance, without batch dimensions.
+        norm: of the directions: "fro", "nuc" or a number p > 1.
+        limit: how many selections may be solved; by default what takes about a second for the
+            Frobenius norm. If there are more, the search climbs from random selections, and its
+            ``searched`` is less than its ``total``.
+        seed: of the random selections.
+        progress: called with the number of selections decided, and of all to be decided.
+
+    Returns:
+        A :class:`Search`: the selections with their solutions, the optimal tokens first.
+
+    Example:
+        >>> import attnmargin as am
+        >>> found = am.local_selections(am.random_data(3, 4, 3, name="search"))
+        >>> print(found)
+        3 locally optimal selections; searched 64 of 64
+    """
+    if data.batch_shape:
+        raise InputError("data", repr(data), "one instance, such as data[0]")
+    norm = as_norm(norm)
+    visible = _visible(data)
+    total = math.prod(len(tokens) for tokens in visible)
+    most = _default_limit(data, visible, norm) if limit is None else max(int(limit), 1)
+    tally = _Tally(data, norm)
+    report = progress or (lambda done, all: None)
+    if total <= most:
+        for chunk in _enumerate(data, visible, tally):
+            tally.decide(chunk)
+            report(tally.searched, total)
+    else:
+        _climb(tally, visible, most, seed, report)
+    return tally.result(total)
+
+
+def _default_limit(data: AttentionData, visible: list[Tensor], norm: Norm) -> int:
+    rows = sum(len(tokens) - 1 for tokens in visible)
+    share = min(1.0, (_ROWS / max(rows, 1)) ** 2)
+    slower = 1 if isinstance(norm, Frobenius) else _SLOWER
+    return max(int(_LIMIT * share / slower), 64)
+
+
+def _visible(data: AttentionData) -> list[Tensor]:
+    """The tokens that each query can select."""
+    seen = torch.isfinite(scores(data)).reshape(-1, data.T)
+    tokens = [row.nonzero().flatten() for row in seen]
+    return [places if len(places) else places.new_zeros(1) for places in tokens]
+
+
+def _chunk(data: AttentionData) -> int:
+    """How many selections to solve at once."""
+    queries = data.z.shape[:-1].numel()
+    return max(_CHUNK // (queries * data.T * data.d), 16)
+
+
+def _enumerate(data: AttentionData, visible: list[Tensor], tally: _Tally) -> Iterator[Tensor]:
+    """All selections that no infeasible beginning excludes, in chunks ``(S, n)``."""
+    inner = data.z.shape[:-1]
+    sure = data.d >= max(data.T - 1, len(visible)) or data.z.ndim == data.X.ndim
+    start = torch.zeros(1, 0, dtype=torch.int64, device=data.X.device)
+    for chunk in _extend(data, visible, start, sure, tally):
+        yield chunk.reshape(-1, *inner)
+
+
+def _extend(
+    data: AttentionData, visible: list[Tensor], begun: Tensor, sure: bool, tally: _Tally
+) -> Iterator[Tensor]:
+    """Continue selections of the first sequences ``(S, k)`` to all ``(·, n)``, depth first."""
+    k, n, size = begun.shape[1], len(visible), _chunk(data)
+    if k == n:
+        yield begun
+        return
+    longer = torch.cartesian_prod(torch.arange(len(begun), device=begun.device), visible[k])
+    longer = torch.cat((begun[longer[:, 0]], longer[:, 1:]), 1)
+    if not sure and k + 1 < n:
+        kept = longer[_feasible(data, longer)]
+        tally.searched += (len(longer) - len(kept)) * math.prod(len(x) for x in visible[k + 1 :])
+        longer = kept
+    for part in longer.split(size):
+        if len(part):
+            yield from _extend(data, visible, part, sure, tally)
+
+
+def _feasible(data: AttentionData, begun: Tensor) -> Tensor:
+    """Whether selections of the first sequences can be separated at all, bool ``(S,)``."""
+    k = begun.shape[1]
+    mask = None if data.mask is None else data.mask[:k]
+    solution = solve(token_problem(data.X[:k], data.z[:k], begun, mask))
+    return torch.as_tensor(np.asarray(solution.status) != Status.INFEASIBLE)
+
+
+def _climb(
+    tally: _Tally, visible: list[Tensor], most: int, seed: int, report: Progress
+) -> None:
+    """Decide up to ``most`` selections: random ones, and where they lead."""
+    generator = torch.Generator().manual_seed(seed_of("search", base=seed))
+    seen: set[tuple[int, ...]] = set()
+    step = min(_chunk(tally.data), _STARTS, most)
+    batch = torch.cat((tally.best.reshape(1, -1), _random(visible, step - 1, generator)))
+    while len(seen) < most:
+        fresh = [row for row in dict.fromkeys(map(tuple, batch.tolist())) if row not in seen]
+        fresh = fresh[: most - len(seen)]
+        if not fresh:
+            batch = _random(visible, step, generator)
+            continue
+        seen.update(fresh)
+        rows = torch.tensor(fresh, device=tally.data.X.device)
+        found = tally.decide(rows.reshape(-1, *tally.best.shape))
+        report(len(seen), most)
+        batch = _next(rows, found, tally)
+        missing = step - len(batch)
+        if missing > 0:
+            batch = torch.cat((batch, _random(visible, missing, generator)))
+
+
+def _random(visible: list[Tensor], count: int, generator: torch.Generator) -> Tensor:
+    """Random selections ``(count, n)``."""
+    columns = [
+        places[torch.randint(len(places), (count,), generator=generator)] for places in visible
+    ]
+    return torch.stack(columns, 1)
+
+
+def _next(rows: Tensor, found: Locality, tally: _Tally) -> Tensor:
+    """Where training would go from selections that are not locally optimal."""
+    gamma = scores(tally.data).reshape(-1, tally.data.T)
+    pull = found.pull.reshape(len(rows), -1, tally.data.T)
+    better = gamma.where(pull, -torch.inf).argmax(-1)
+    moved = better.where(pull.any(-1), rows)
+    # Nothing leads out of an infeasible selection but its contradiction; the best tokens do.
+    best = tally.best.flatten().expand_as(rows)
+    named = found.support.reshape(len(rows), -1, tally.data.T).any(-1)
+    moved = moved.where(found.feasible[:, None], best.where(named, rows))
+    return moved[~found.local]

@@ -1,0 +1,6 @@
+"""Every assumption and theorem of the four papers, as a check with numbers."""
+
+from attnmargin.theory.check import Check, Outcome
+from attnmargin.theory.table import check_theory
+
+__all__ = ["Check", "Outcome", "check_theory"]

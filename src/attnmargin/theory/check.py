@@ -1,0 +1,76 @@
+"""Check: one assumption or theorem, with what the data say about it."""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+class Outcome(StrEnum):
+    """What is known of a statement for given data."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDABLE = "not decidable here"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One assumption or theorem of a paper; ``outcome`` and ``numbers`` have the batch shape.
+
+    For a theorem, "holds" means that its hypotheses hold for these data, so that it applies.
+    """
+
+    paper: str  # "A", "B", "C" or "D"
+    name: str  # as in the paper
+    meaning: str  # in plain language
+    outcome: Any  # an Outcome, or a numpy array of them
+    numbers: dict[str, Tensor] = field(default_factory=dict)
+    note: str = ""  # why, or what is missing
+
+    @property
+    def label(self) -> str:
+        """Paper and name."""
+        return f"{self.paper}: {self.name}"
+
+    def __getitem__(self, index: Any) -> "Check":
+        """Members of the batch."""
+        numbers = {
+            name: x[index] if x.ndim else x  # numbers of the shapes alone have no batch
+            for name, x in self.numbers.items()
+        }
+        outcome = self.outcome[index] if isinstance(self.outcome, np.ndarray) else self.outcome
+        return replace(self, outcome=outcome, numbers=numbers)
+
+    def __str__(self) -> str:
+        numbers = ", ".join(
+            f"{name} {float(x):.6g}" for name, x in self.numbers.items() if x.numel() == 1
+        )
+        return f"{self.label}: {self.outcome}" + (f" ({numbers})" if numbers else "")
+
+
+_OUTCOMES = np.array([Outcome.FAILS, Outcome.HOLDS, Outcome.UNDECIDABLE], dtype=object)
+
+
+def outcome(holds: Tensor, known: Tensor | None = None) -> Any:
+    """An :class:`Outcome`, or an array of them, from bool tensors ``(*B,)``."""
+    code = holds.to(torch.int64)
+    if known is not None:
+        code = code.where(known, 2)
+    answer: NDArray[Any] = _OUTCOMES[code.cpu().numpy()]
+    return answer
+
+
+def holds(check: Check) -> Tensor:
+    """Where a check holds, bool ``(*B,)``."""
+    return torch.as_tensor(np.asarray(check.outcome == Outcome.HOLDS))
+
+
+def number(value: float) -> Tensor:
+    """A number that is the same for the whole batch."""
+    return torch.tensor(float(value), dtype=torch.float64)

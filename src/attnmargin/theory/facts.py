@@ -1,0 +1,225 @@
+"""Facts: what the checks need to know of the data, each computed once, when it is asked for."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.attention import Objective, gradient, objective, sequences
+from attnmargin.builders import token_problem
+from attnmargin.certify import Status
+from attnmargin.data import AttentionData
+from attnmargin.errors import InputError
+from attnmargin.losses import Loss
+from attnmargin.norms import Frobenius, Norm, Nuclear, as_norm
+from attnmargin.search import Progress, Search, local_selections
+from attnmargin.selection import optimal_tokens, score_gaps, scores, support_tokens, tied_tokens
+from attnmargin.solution import Solution
+from attnmargin.solvers import solve
+from attnmargin.theory.staying import first_step
+
+PARAMETERS = ("W", "KQ")
+
+
+def norm_of(parameter: str, p: float) -> Norm:
+    """The norm that training implies: Frobenius, nuclear for (K, Q), ℓp for mirror descent."""
+    if parameter not in PARAMETERS:
+        raise InputError("parameter", repr(parameter), "'W' or 'KQ'")
+    if parameter == "KQ":
+        if p != 2.0:
+            raise InputError("p", f"{p:g} with parameter 'KQ'", "2: gradient descent on K and Q")
+        return Nuclear()
+    return Frobenius() if p == 2.0 else as_norm(float(p))
+
+
+@final
+@dataclass(eq=False)
+class Facts:
+    """Data with a linear head, and what follows from them; tensors have the batch shape first."""
+
+    data: AttentionData
+    parameter: str = "W"
+    p: float = 2.0
+    loss: str | Loss = "logistic"
+    limit: int | None = None
+    progress: Progress | None = None
+    norm: Norm = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.norm = norm_of(self.parameter, self.p)
+
+    @property
+    def on_W(self) -> bool:
+        """Whether this is gradient descent on W, which paper A's descent theorems are about."""
+        return isinstance(self.norm, Frobenius)
+
+    @property
+    def of_A(self) -> bool:
+        """Whether the norm is one of paper A: Frobenius or nuclear."""
+        return isinstance(self.norm, Frobenius | Nuclear)
+
+    @cached_property
+    def queries(self) -> int:
+        """Number of queries of one instance."""
+        return int(self.data.z.shape[self.data.X.ndim - 3 : -1].numel())
+
+    def inner(self, x: Tensor) -> tuple[int, ...]:
+        """The dimensions of x after the batch."""
+        return tuple(range(len(self.data.batch_shape), x.ndim))
+
+    @cached_property
+    def gamma(self) -> Tensor:
+        """Scores ``(*B, n, T)``."""
+        return scores(self.data)
+
+    @cached_property
+    def best(self) -> Tensor:
+        """The optimal tokens."""
+        return optimal_tokens(self.data)
+
+    @cached_property
+    def unique(self) -> Tensor:
+        """Whether every sequence has one best token, bool ``(*B,)``."""
+        tied = tied_tokens(self.data)
+        return ~tied.any(self.inner(tied)) if self.inner(tied) else ~tied
+
+    @cached_property
+    def gap(self) -> Tensor:
+        """The smallest distance of a best score to the second best, ``(*B,)``."""
+        gaps = score_gaps(self.data)
+        return gaps.amin(self.inner(gaps))
+
+    @cached_property
+    def spread(self) -> Tensor:
+        """The largest distance of two scores that are not optimal, in one sequence, ``(*B,)``."""
+        others = self.gamma.scatter(-1, self.best.unsqueeze(-1), -torch.inf)
+        high = others.amax(-1)
+        low = others.where(torch.isfinite(others), torch.inf).amin(-1)
+        spread = (high - low).where(torch.isfinite(high), 0.0)
+        return spread.amax(self.inner(spread))
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The SVM of the optimal tokens."""
+        data = self.data
+        return solve(token_problem(data.X, data.z, self.best, data.mask), self.norm)
+
+    @cached_property
+    def feasible(self) -> Tensor:
+        """Whether the optimal tokens can be separated, bool ``(*B,)``."""
+        status = np.asarray(self.solution.status)
+        return torch.as_tensor(status == Status.OPTIMAL, device=self.data.X.device)
+
+    @cached_property
+    def support(self) -> Tensor:
+        """Support tokens of the optimal ones, bool ``(*B, n, T)``."""
+        if self.data.T == 1:
+            return torch.zeros_like(self.gamma, dtype=torch.bool)
+        return support_tokens(self.solution)
+
+    @cached_property
+    def margins(self) -> Tensor:
+        """Row values of the solution, ``(*B, M)``; NaN where there is no row."""
+        problem = self.solution.problem
+        return problem.apply(self.solution.W).where(problem.mask, torch.nan)
+
+    @cached_property
+    def goal(self) -> Objective:
+        """The loss of the data."""
+        return objective(self.data, "linear", self.loss)
+
+    @cached_property
+    def interval(self) -> tuple[Tensor, Tensor]:
+        """Least and largest score, ``(*B,)`` each: between them the loss is asked."""
+        seen = torch.isfinite(self.gamma)
+        low = self.gamma.where(seen, torch.inf)
+        return low.amin(self.inner(low)), self.gamma.amax(self.inner(low))
+
+    @cached_property
+    def first_direction(self) -> Tensor:
+        """``−∇L(0)/‖∇L(0)‖_F``, ``(*B, d, d)``: where gradient descent from zero goes first."""
+        zero = torch.zeros(self.data.d, self.data.d, dtype=self.data.X.dtype)
+        G, _ = gradient(self.data, zero.to(self.data.X.device), "linear", self.loss)
+        size = Frobenius().value(G)[..., None, None]
+        return -G / size.where(size > 0, 1.0)
+
+    @cached_property
+    def _first_least(self) -> Tensor:
+        problem = self.solution.problem
+        rows = problem.apply(self.first_direction).where(problem.mask, torch.inf)
+        return rows.amin(-1) if problem.M else torch.full_like(self.gap, torch.inf)
+
+    @property
+    def first_separates(self) -> Tensor:
+        """Whether the first direction puts the optimal tokens above all others, ``(*B,)``."""
+        return self._first_least > 0
+
+    @property
+    def first_margin(self) -> Tensor:
+        """Least margin of the first direction, as a share of the best one, ``(*B,)``."""
+        return self._first_least * self.solution.value
+
+    @cached_property
+    def first_step(self) -> Tensor:
+        """Length of a first step after which no descent leaves the optimal tokens, ``(*B,)``."""
+        usable = self.feasible & self.unique & self.first_separates
+        flat = sequences(self.data)
+        direction = self.first_direction.reshape(-1, self.data.d, self.data.d)
+        length = first_step(self.goal, flat.logits(direction), usable.flatten())
+        return length.reshape(self.data.batch_shape)
+
+    @cached_property
+    def searches(self) -> list[Search]:
+        """The locally optimal selections of every instance of the batch, in order."""
+        members = list(np.ndindex(*self.data.batch_shape))
+        return [
+            local_selections(
+                self.data[index] if index else self.data,
+                self.norm,
+                limit=self.limit,
+                progress=self._part(k, len(members)),
+            )
+            for k, index in enumerate(members)
+        ]
+
+    def _part(self, k: int, count: int) -> Progress | None:
+        """Progress of one search as a part of all."""
+        tell = self.progress
+        if tell is None:
+            return None
+        return lambda done, total: tell(k * total + done, count * total)
+
+    def of_searches(self, name: str) -> Tensor:
+        """An attribute of every search, as a tensor ``(*B,)`` of numbers."""
+        values: list[Any] = [getattr(search, name) for search in self.searches]
+        return torch.tensor(values, dtype=torch.float64).reshape(self.data.batch_shape)
+
+    @cached_property
+    def complete(self) -> Tensor:
+        """Whether every selection was decided, bool ``(*B,)``."""
+        return self.of_searches("complete") > 0
+
+    @cached_property
+    def local_count(self) -> Tensor:
+        """Number of locally optimal selections that were found, ``(*B,)``."""
+        counts = [len(search.selections) for search in self.searches]
+        return torch.tensor(counts, dtype=torch.float64).reshape(self.data.batch_shape)
+
+    @property
+    def several(self) -> Tensor:
+        """Whether more than one selection is locally optimal, bool ``(*B,)``."""
+        return self.local_count > 1
+
+    @cached_property
+    def alone(self) -> Tensor:
+        """Whether it is proved that only the optimal tokens are locally optimal, ``(*B,)``."""
+        listed = [self._best_of(k) in search for k, search in enumerate(self.searches)]
+        own = torch.tensor(listed).reshape(self.data.batch_shape)
+        return self.complete & own & (self.local_count == 1)
+
+    def _best_of(self, k: int) -> Tensor:
+        inner = self.best.shape[len(self.data.batch_shape) :]
+        return self.best.reshape(-1, *inner)[k]

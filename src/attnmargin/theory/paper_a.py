@@ -1,0 +1,256 @@
+"""Paper A, "Transformers as Support Vector Machines": Sections 2 to 4, as checks."""
+
+import torch
+from torch import Tensor
+
+from attnmargin.errors import InputError
+from attnmargin.theory.check import Check, Outcome, holds, number, outcome
+from attnmargin.theory.facts import Facts
+from attnmargin.training.rates import lipschitz
+
+# Average margin below which the paper's experiments count Assumption B.1 as satisfied.
+AVERAGE_MARGIN = 1.1
+# Non-optimal scores count as equal when they differ by less than this share of the gap.
+_EQUAL = 1e-9
+_OF_W = "about gradient descent on W"
+_NOT_LP = "about the Frobenius and the nuclear norm"
+
+
+def theorem_1(facts: Facts) -> Check:
+    """``d ≥ max(T − 1, n)``."""
+    needed = max(facts.data.T - 1, facts.queries)
+    wide = torch.full(facts.data.batch_shape, facts.data.d >= needed)
+    return Check(
+        "A",
+        "Theorem 1",
+        "Tokens are wide enough for almost all data to have a separating direction.",
+        outcome(wide),
+        {"d": number(facts.data.d), "max(T − 1, n)": number(needed)},
+        "it speaks of almost all data; the next row is about these data",
+    )
+
+
+def separable(facts: Facts) -> Check:
+    """The SVM of the optimal tokens has a solution."""
+    return Check(
+        "A",
+        "(Att-SVM) is feasible",
+        "Some weights put the best token of every sequence above all others.",
+        outcome(facts.feasible),
+        {"margin": facts.solution.margin},
+    )
+
+
+def assumption_a(facts: Facts) -> Check:
+    """Strictly decreasing, with bounded and Lipschitz slope, between the least and best score."""
+    low, high = facts.interval
+    loss = facts.goal.loss
+    falling = torch.isfinite(loss.value(low)) & torch.isfinite(loss.value(high))
+    falling = falling & (loss.falls(high) > 0) & (loss.value(low) >= loss.value(high))
+    numbers: dict[str, Tensor] = {}
+    try:
+        M0, M1 = loss.constants(torch.maximum(low.abs(), high.abs()))
+        numbers = {"M₀": M0, "M₁": M1}
+    except InputError:
+        pass  # the constants of the loss −log u depend on how near to zero u may come
+    return Check(
+        "A",
+        "Assumption A",
+        "The loss falls with the score, with a slope that is bounded and does not jump.",
+        outcome(falling),
+        numbers,
+        f"loss {loss.name}, on the interval of the scores",
+    )
+
+
+def lemma_1(facts: Facts) -> Check:
+    """Rank at most n."""
+    rank = facts.solution.rank
+    return Check(
+        "A",
+        "Lemma 1",
+        "The predicted direction has a rank of at most the number of sequences.",
+        outcome(rank <= facts.queries, facts.feasible) if facts.of_A else Outcome.UNDECIDABLE,
+        {"rank": rank.to(torch.float64), "n": number(facts.queries)},
+        "" if facts.of_A else _NOT_LP,
+    )
+
+
+def lemma_2(facts: Facts) -> Check:
+    """The loss is always above that of the optimal tokens, and reaches it in the limit."""
+    some = facts.gamma.amin(-1) < facts.gamma.amax(-1)
+    some = some.any(facts.inner(some)) if facts.inner(some) else some
+    best = facts.goal.loss.value(facts.gamma.amax(-1))
+    at_best = best.mean(facts.inner(best)) if facts.inner(best) else best
+    return Check(
+        "A",
+        "Lemma 2",
+        "Choosing the best token of every sequence gives the least loss that attention can reach.",
+        outcome(holds(assumption_a(facts)) & some & facts.feasible),
+        {"least loss": at_best},
+    )
+
+
+def regular(facts: Facts) -> Tensor:
+    """Assumption A, unique optimal tokens and a solution: what most theorems begin with."""
+    return holds(assumption_a(facts)) & facts.unique & facts.feasible
+
+
+def theorem_2(facts: Facts) -> Check:
+    """Regularisation paths converge to the SVM direction."""
+    return Check(
+        "A",
+        "Theorem 2",
+        "The best weights of a given size turn to the predicted direction as the size grows.",
+        outcome(regular(facts)) if facts.of_A else Outcome.UNDECIDABLE,
+        {"smallest score gap": facts.gap},
+        "about regularisation paths, not about descent" if facts.of_A else _NOT_LP,
+    )
+
+
+def lemma_3(facts: Facts) -> Check:
+    """The nuclear solution without rank limit is that of factors of full width m = d."""
+    rank = facts.solution.rank.to(torch.float64)
+    nuclear = facts.parameter == "KQ"
+    return Check(
+        "A",
+        "Lemma 3",
+        "Factors K and Q no wider than this rank lose nothing.",
+        outcome(facts.feasible) if nuclear else Outcome.UNDECIDABLE,
+        {"rank": rank} if nuclear else {},
+        "" if nuclear else "about the parameterisation W = K Qᵀ",
+    )
+
+
+def lemma_4(facts: Facts) -> Check:
+    """The Lipschitz constant of the gradient."""
+    v = facts.data.v
+    assert v is not None
+    flat_v = v.expand(*facts.data.batch_shape, facts.data.d).reshape(-1, facts.data.d)
+    try:
+        L = lipschitz(facts.goal, flat_v).reshape(facts.data.batch_shape)
+    except InputError as error:
+        return Check("A", "Lemma 4", _STEP, Outcome.UNDECIDABLE, {}, str(error))
+    numbers = {"L_W": L, "step size 1/L_W": 1.0 / L}
+    return Check("A", "Lemma 4", _STEP, outcome(holds(assumption_a(facts))), numbers)
+
+
+_STEP = "Gradient descent with steps below this size never raises the loss."
+
+
+def assumption_b1(facts: Facts) -> Check:
+    """All tokens are support vectors, exactly."""
+    rows, problem = facts.solution.support, facts.solution.problem
+    tight = (rows | ~problem.mask).all(-1)
+    share = (rows & problem.mask).sum(-1) / problem.mask.sum(-1).clamp_min(1)
+    return Check(
+        "A",
+        "Assumption B.1",
+        "Every token that is not selected lies exactly one margin below the selected one.",
+        outcome(facts.unique & facts.feasible & tight),
+        {"share of support tokens": share.to(torch.float64)},
+    )
+
+
+def average_margin(facts: Facts) -> Check:
+    """The rule by which the paper's figure 5 counts B.1."""
+    average = facts.margins.nanmean(-1)
+    return Check(
+        "A",
+        "Assumption B.1, by average margin",
+        f"On average the others lie at most {AVERAGE_MARGIN} margins below the selected token.",
+        outcome(facts.feasible & (average < AVERAGE_MARGIN)),
+        {"average margin": average, "rule": number(AVERAGE_MARGIN)},
+        "the rule of the paper's experiments, weaker than B.1 itself",
+    )
+
+
+def assumption_b2(facts: Facts) -> Check:
+    """Non-optimal tokens of a sequence have equal scores."""
+    low, high = facts.interval
+    equal = facts.spread <= _EQUAL * (high - low)
+    return Check(
+        "A",
+        "Assumption B.2",
+        "In every sequence all tokens but the best have the same score.",
+        outcome(facts.unique & equal),
+        {"largest difference of such scores": facts.spread, "smallest score gap": facts.gap},
+    )
+
+
+def theorem_3(facts: Facts) -> Check:
+    """No stationary point; the norm diverges."""
+    b1, b2 = holds(assumption_b1(facts)), holds(assumption_b2(facts))
+    return Check(
+        "A",
+        "Theorem 3",
+        "Gradient descent never comes to rest: the weights grow without bound.",
+        outcome(holds(assumption_a(facts)) & facts.feasible & (b1 | b2))
+        if facts.on_W
+        else Outcome.UNDECIDABLE,
+        {},
+        "it needs Assumption A, and B.1 or B.2" if facts.on_W else _OF_W,
+    )
+
+
+def theorem_4(facts: Facts) -> Check:
+    """Global convergence under B.2, where Theorem 7 does not contradict it."""
+    printed = holds(assumption_a(facts)) & holds(assumption_b2(facts)) & facts.feasible
+    if not facts.on_W or not bool(printed.any()):
+        known = outcome(printed) if facts.on_W else Outcome.UNDECIDABLE
+    else:
+        known = outcome(printed & facts.alone, ~printed | facts.complete | facts.several)
+    return Check(
+        "A",
+        "Theorem 4",
+        "From any start, gradient descent selects the best token of every sequence.",
+        known,
+        {},
+        "as printed it needs A and B.2; with several sequences that is not enough where another "
+        "selection is locally optimal too (docs/errata.md), so that there is none is asked as well"
+        if facts.on_W
+        else _OF_W,
+    )
+
+
+def theorem_5(facts: Facts) -> Check:
+    """Approximate B.2; how small δ must be, the theorem does not say."""
+    exact = holds(theorem_4(facts)) & facts.feasible
+    return Check(
+        "A",
+        "Theorem 5",
+        "The same where the scores of the other tokens are nearly equal.",
+        outcome(exact, exact) if facts.on_W else Outcome.UNDECIDABLE,
+        {"δ: largest difference of such scores": facts.spread},
+        "the theorem does not say how small δ must be" if facts.on_W else _OF_W,
+    )
+
+
+def assumption_c(facts: Facts) -> Check:
+    """The first gradient step separates the optimal tokens."""
+    return Check(
+        "A",
+        "Assumption C",
+        "The first step of gradient descent from zero already puts the best tokens on top.",
+        outcome(facts.unique & facts.first_separates),
+        {"margin of the first step, as a share of the best": facts.first_margin},
+    )
+
+
+def theorem_6(facts: Facts) -> Check:
+    """Global convergence from zero, after a first step that is long enough."""
+    ready = holds(assumption_a(facts)) & holds(assumption_c(facts)) & facts.feasible
+    numbers = {}
+    if facts.goal.loss.always_falls:
+        numbers = {"length of a first step that suffices": facts.first_step}
+    return Check(
+        "A",
+        "Theorem 6",
+        "From zero, after one long step, gradient descent selects the best token everywhere.",
+        outcome(ready) if facts.on_W else Outcome.UNDECIDABLE,
+        numbers,
+        "it needs A and C; the theorem prints a short first step, its proof takes a long one, and "
+        "with short ones another locally optimal selection can win (docs/errata.md)"
+        if facts.on_W
+        else _OF_W,
+    )

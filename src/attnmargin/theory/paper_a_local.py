@@ -1,0 +1,171 @@
+"""Paper A, Sections 5 and 6: local directions, the conjecture, nonlinear heads, as checks."""
+
+import torch
+from torch import Tensor
+
+from attnmargin.norms import Frobenius
+from attnmargin.theory.check import Check, Outcome, holds, number, outcome
+from attnmargin.theory.facts import Facts
+from attnmargin.theory.paper_a import assumption_b1, regular, theorem_1
+
+
+def slack(facts: Facts) -> Tensor:
+    """Half the distance by which the nearest token that is no support misses the margin, δ."""
+    problem, tight = facts.solution.problem, facts.solution.support
+    beyond = (facts.margins - 1.0).where(problem.mask & ~tight, torch.inf)
+    return 0.5 * beyond.amin(-1) if problem.M else torch.full_like(facts.gap, torch.inf)
+
+
+def support_gap(facts: Facts) -> Tensor:
+    """Least distance of a selected score to those of its support tokens, ``(*B,)``."""
+    guards = facts.gamma.where(facts.support, -torch.inf).amax(-1)
+    gaps = (facts.gamma.amax(-1) - guards).where(torch.isfinite(guards), torch.inf)
+    return gaps.amin(facts.inner(gaps))
+
+
+def largest_pair(facts: Facts) -> Tensor:
+    """``max ‖x_it z_iᵀ‖_F``, ``(*B,)``."""
+    data = facts.data
+    tokens = torch.linalg.vector_norm(data.X, dim=-1).amax(-1)
+    query = torch.linalg.vector_norm(data.z, dim=-1)
+    if data.z.ndim == data.X.ndim:
+        tokens = tokens.unsqueeze(-1)
+    sizes = tokens * query
+    return sizes.amax(facts.inner(sizes))
+
+
+def only_one(facts: Facts) -> Check:
+    """No selection but the optimal tokens is locally optimal, decided by search."""
+    return Check(
+        "A",
+        "Definition 2, for all selections",
+        "No other choice of tokens can hold training back: only the best tokens are stable.",
+        outcome(facts.alone, facts.complete | facts.several),
+        {
+            "locally optimal selections found": facts.local_count,
+            "searched": facts.of_searches("searched"),
+            "of": facts.of_searches("total"),
+        },
+    )
+
+
+def theorem_7(facts: Facts) -> Check:
+    """Local convergence, with the cone of eqs. (67) and (74)."""
+    delta, value = slack(facts), Frobenius().value(facts.solution.W)
+    A = largest_pair(facts) * value
+    mu = 0.125 * (delta.clamp_max(0.5) / A) ** 2
+    low, high = facts.interval
+    ratio = 64.0 * facts.data.T * (high - low) * A / support_gap(facts)
+    R = torch.maximum(torch.full_like(delta, 2.0), 1.0 / delta) * value * ratio.log()
+    return Check(
+        "A",
+        "Theorem 7",
+        "Gradient descent that begins near the predicted direction stays with it.",
+        outcome(regular(facts)) if facts.on_W else Outcome.UNDECIDABLE,
+        {
+            "μ: least correlation of the start is 1 − μ": mu,
+            "R: least norm of the start": R,
+        },
+        "" if facts.on_W else "about gradient descent on W",
+    )
+
+
+def assumption_d(facts: Facts) -> Check:
+    """There is always an optimal support index, decided by search."""
+    missing = facts.of_searches("without_optimal_support")
+    return Check(
+        "A",
+        "Assumption D",
+        "Every other selection has a best token among its support tokens, which pulls it away.",
+        outcome(facts.unique & (missing == 0), facts.complete | (missing > 0)),
+        {"exceptions": missing, "searched": facts.of_searches("searched")},
+    )
+
+
+def strong_d(facts: Facts) -> Check:
+    """All optimal indices are support indices."""
+    missing = facts.of_searches("without_all_optimal_support")
+    return Check(
+        "A",
+        "Assumption D, stronger form",
+        "In every other selection, each sequence has its best token selected or as support.",
+        outcome(facts.unique & (missing == 0), facts.complete | (missing > 0)),
+        {"exceptions": missing},
+    )
+
+
+def conjecture(facts: Facts) -> Check:
+    """Section 5.2: B.1 and D imply global convergence."""
+    b1, d = assumption_b1(facts), assumption_d(facts)
+    both = holds(b1) & holds(d)
+    fails = torch.as_tensor((b1.outcome == Outcome.FAILS) | (d.outcome == Outcome.FAILS))
+    return Check(
+        "A",
+        "Conjecture of Section 5.2",
+        "If B.1 and D hold, gradient descent selects the best token of every sequence.",
+        outcome(both, both | fails),
+        {},
+        "a conjecture, stated for gradient descent on W",
+    )
+
+
+def theorem_8(facts: Facts) -> Check:
+    """Every selection is feasible."""
+    found, searched = facts.of_searches("feasible"), facts.of_searches("searched")
+    return Check(
+        "A",
+        "Theorem 8",
+        "Attention could select any choice of tokens at all.",
+        theorem_1(facts).outcome,
+        {"feasible": found, "searched": searched},
+        "for almost all data, by the width of tokens; the numbers are about these data",
+    )
+
+
+def lemma_5(facts: Facts) -> Check:
+    """Locally optimal directions, and no others, are in the cone of Definition 3."""
+    wrong = facts.of_searches("outside_cone")
+    return Check(
+        "A",
+        "Lemma 5",
+        "Around a locally optimal selection, tokens of low score shield it from better ones.",
+        outcome(wrong == 0, facts.complete | (wrong > 0)),
+        {"exceptions": wrong, "searched": facts.of_searches("searched")},
+        "exceptions have a sequence without support tokens (docs/errata.md)",
+    )
+
+
+def assumption_e(facts: Facts) -> Check:
+    """A linear head preserves the top score, with c of eq. (87)."""
+    return Check(
+        "A",
+        "Assumption E",
+        "No mixture of worse tokens scores as high as the selected one.",
+        outcome(facts.unique),
+        {"c": facts.gap},
+        "a linear head has it wherever the best token is unique",
+    )
+
+
+def theorem_9(facts: Facts) -> Check:
+    """Local regularisation paths."""
+    return Check(
+        "A",
+        "Theorem 9",
+        "Within its cone, the best weights of growing size turn to a locally optimal direction.",
+        outcome(regular(facts)),
+        {"locally optimal selections found": facts.local_count},
+        "about regularisation paths, not about descent",
+    )
+
+
+def lemma_6(facts: Facts) -> Check:
+    """Several tokens are selected by a quadratic head; a linear one selects single tokens."""
+    return Check(
+        "A",
+        "Lemma 6",
+        "A head that punishes long outputs makes attention mix several tokens.",
+        Outcome.UNDECIDABLE,
+        {"tokens per sequence with this head": number(1)},
+        "about the head vᵀx − λ‖x‖²; a linear head selects single tokens",
+    )

@@ -1,0 +1,76 @@
+"""The table of all checks."""
+
+from attnmargin.data import AttentionData
+from attnmargin.losses import Loss
+from attnmargin.theory import paper_a, paper_a_local, paper_b
+from attnmargin.theory.check import Check
+from attnmargin.theory.elsewhere import other_papers
+from attnmargin.theory.facts import Facts
+
+_CHECKS = (
+    paper_a.theorem_1,
+    paper_a.separable,
+    paper_a.lemma_1,
+    paper_a.assumption_a,
+    paper_a.lemma_2,
+    paper_a.theorem_2,
+    paper_a.lemma_3,
+    paper_a.lemma_4,
+    paper_a.assumption_b1,
+    paper_a.average_margin,
+    paper_a.assumption_b2,
+    paper_a.theorem_3,
+    paper_a.theorem_4,
+    paper_a.theorem_5,
+    paper_a.assumption_c,
+    paper_a.theorem_6,
+    paper_a_local.only_one,
+    paper_a_local.theorem_7,
+    paper_a_local.assumption_d,
+    paper_a_local.strong_d,
+    paper_a_local.conjecture,
+    paper_a_local.theorem_8,
+    paper_a_local.lemma_5,
+    paper_a_local.assumption_e,
+    paper_a_local.theorem_9,
+    paper_a_local.lemma_6,
+    paper_b.theorem_1,
+    paper_b.theorem_2_b,
+    paper_b.theorem_3,
+    paper_b.theorem_4,
+    paper_b.assumption_b,
+    paper_b.theorem_5,
+)
+
+
+def all_checks(facts: Facts) -> list[Check]:
+    """Every check, in the order of the papers."""
+    return [check(facts) for check in _CHECKS] + other_papers()
+
+
+def check_theory(
+    data: AttentionData,
+    parameter: str = "W",
+    p: float = 2.0,
+    loss: str | Loss = "logistic",
+    *,
+    limit: int | None = None,
+) -> list[Check]:
+    """Every assumption and theorem of the four papers, checked on the data.
+
+    Args:
+        data: tokens, queries, labels and head, with any batch.
+        parameter, p, loss: how it would be trained; see :func:`attnmargin.train`.
+        limit: of :func:`attnmargin.local_selections`, which decides Assumption D.
+
+    Returns:
+        A list of :class:`Check`, in the order of the papers; each outcome is "holds", "fails" or
+        "not decidable here", with the numbers that it was decided by.
+
+    Example:
+        >>> import attnmargin as am
+        >>> checks = am.check_theory(am.random_data(2, 2, 4, name="theory"))
+        >>> print(next(check for check in checks if check.label == "A: Assumption B.2"))
+        A: Assumption B.2: holds (largest difference of such scores 0, smallest score gap 0.221979)
+    """
+    return all_checks(Facts(data, parameter, p, loss, limit))
