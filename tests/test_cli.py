@@ -12,6 +12,7 @@ import attnmargin as am
 from attnmargin import cli
 from attnmargin.files import read_npz, write_npz
 from tests.problems import optimal_problem
+from tests.test_theory import contradiction
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -23,6 +24,14 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
             cli.main()
     captured = capsys.readouterr()
     return int(str(stopped.value.code or 0)), captured.out, captured.err
+
+
+def with_words(data: am.AttentionData, words: list[list[str]], path: Path) -> Path:
+    """A data file with the names of its tokens."""
+    assert data.y is not None
+    assert data.v is not None
+    parts = {"X": data.X, "z": data.z, "y": data.y, "v": data.v}
+    return write_npz(path, {**parts, "words": np.array(words)})
 
 
 @pytest.fixture
@@ -138,6 +147,9 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
     hole = write_npz(tmp_path / "hole.npz", {"X": data.X * np.nan, "z": data.z})
     unlabelled = write_npz(tmp_path / "unlabelled.npz", {"X": data.X, "z": data.z})
     problem = optimal_problem(data).save(tmp_path / "problem.npz")
+    batch = am.random_data(2, 2, 2, trials=2, name="cli").save(tmp_path / "batch.npz")
+    named = with_words(data, [["a", "b"]], tmp_path / "named.npz")
+    page = tmp_path / "page.html"
     nonsense = tmp_path / "nonsense.json"
     nonsense.write_text('{"a": 1}')
     return {
@@ -166,6 +178,23 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         "no command": (["magic"], "No such command 'magic'"),
         "no option": (["solve", good, "--magic"], "No such option"),
         "no file": (["solve"], "Missing argument 'FILE'"),
+        "predict no such file": (["predict", tmp_path / "no.npz"], "which does not exist"),
+        "predict pickled": (["predict", pickled], "pickled objects"),
+        "predict missing key": (["predict", missing], "needs an array named 'z'"),
+        "predict wrong shape": (["predict", wrong], "z: got shape (2, 2)"),
+        "predict NaN": (["predict", hole], "X: got nan"),
+        "predict no labels": (["predict", unlabelled], "y: got nothing"),
+        "predict ties": (["predict", ties], "with the same best score"),
+        "predict parameter": (["predict", good, "--parameter", "Q"], "needs 'W' or 'KQ'"),
+        "predict p": (["predict", good, "--p", "0.5"], "p > 1"),
+        "predict loss": (["predict", good, "--loss", "hinge"], "loss: got 'hinge'"),
+        "predict steps": (["predict", good, "--verify", "--steps", "0"], "at least one step"),
+        "predict page of a batch": (["predict", batch, "--html", page], "needs one instance"),
+        "predict words": (["predict", named, "--html", page], "words: got 1 rows of [2] names"),
+        "predict page": (
+            ["predict", good, "--html", tmp_path / "no" / "p.html"],
+            "folder does not",
+        ),
     }
 
 
@@ -174,7 +203,10 @@ CASES = [
     "no such file", "pickled", "missing key", "wrong shape", "NaN", "no labels", "ties", "norm",
     "selection", "selection beside rows", "out folder", "not a solution", "verify nothing",
     "no command", "no option", "no file", "nonsense selection", "out is a folder",
-    "demo into a file",
+    "demo into a file", "predict no such file", "predict pickled", "predict missing key",
+    "predict wrong shape", "predict NaN", "predict no labels", "predict ties", "predict parameter",
+    "predict p", "predict loss", "predict steps", "predict page of a batch", "predict words",
+    "predict page",
 ]  # fmt: skip
 
 
@@ -206,6 +238,71 @@ def test_demo_writes_a_page_that_needs_no_network(
     assert 'href="http' not in text
     assert run(capsys, "verify", tmp_path / "demo" / "solution.npz")[0] == 0
     assert json.loads(run(capsys, "demo", "--out", tmp_path / "demo", "--json")[1])["holds"]
+
+
+def test_predict_tells_people(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = run(capsys, "predict", data_file, "--verify")
+    assert (code, err) == (0, "")
+    prediction = am.predict(am.AttentionData.load(data_file))
+    assert out.startswith("Depends on the start")
+    assert f"selection {prediction.selection.tolist()}" in out
+    assert "A: Theorem 6" in out
+    assert "training, 4,000 steps: the predicted tokens" in out
+
+
+def test_predict_tells_programs(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = run(capsys, "predict", data_file, "--verify", "--steps", 500, "--json")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    prediction = am.predict(am.AttentionData.load(data_file))
+    (entry,) = record["results"]
+    assert entry["verdict"] == prediction.verdict
+    assert entry["selection"] == prediction.selection.tolist()
+    assert entry["margin"] == pytest.approx(float(prediction.margin))
+    assert entry["support"] == prediction.support.nonzero().tolist()
+    assert prediction.search is not None
+    assert [a["selection"] for a in entry["alternatives"]] == prediction.search.selections.tolist()
+    assert entry["training"]["agrees"] is True
+    assert entry["training"]["steps"] == 500
+    checks = {check["statement"]: check["outcome"] for check in entry["checks"]}
+    assert checks["A: Theorem 1"] == "holds"
+
+
+def test_predict_a_batch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = am.random_data(3, 3, 3, trials=25, name="cli").save(tmp_path / "data.npz")
+    code, out, _ = run(capsys, "predict", path, "--parameter", "W", "--verify")
+    assert code == 0
+    assert "… and 5 more" in out
+    assert "guaranteed" in out
+
+
+def test_predict_an_infeasible_selection(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The same tokens and query with both labels: one sentence says which demands clash."""
+    path = contradiction().save(tmp_path / "data.npz")
+    page = tmp_path / "page.html"
+    code, out, err = run(capsys, "predict", path, "--html", page)
+    assert (code, err) == (1, "")
+    sentence = out.splitlines()[0]
+    clash = "sequence 0 wants token 0 over token 1, sequence 1 the reverse, with the same query"
+    assert sentence.startswith(f"Infeasible: {clash}.")
+    assert "No attention weights can select" in page.read_text()
+
+
+def test_predict_writes_a_page_with_the_words_of_the_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 1.0]], [1], [1.0, 0.0])
+    path = with_words(data, [["<b>good", "bad"]], tmp_path / "data.npz")
+    page, solution = tmp_path / "page.html", tmp_path / "solution.npz"
+    code, out, _ = run(capsys, "predict", path, "--verify", "--html", page, "--out", solution)
+    assert code == 0
+    assert f"page: {page}" in out
+    text = page.read_text()
+    assert "<h1>Attention will learn to select “&lt;b&gt;good”</h1>" in text
+    assert "<b>" not in text
+    assert run(capsys, "verify", solution)[0] == 0
 
 
 def test_the_command_is_installed() -> None:

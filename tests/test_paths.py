@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 import attnmargin as am
-from attnmargin.attention import objective
 from attnmargin.training.descent import minimise
 from tests.problems import optimal_problem
 

@@ -24,6 +24,59 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("file", type=_FILE)
+@click.option("--parameter", default="W", show_default=True, help="W or KQ")
+@click.option(
+    "--p", type=float, default=2.0, show_default=True, help="2: gradient descent; else ℓp"
+)
+@click.option("--loss", default="logistic", show_default=True)
+@click.option("--limit", type=int, help="how many selections the search may solve")
+@click.option("--verify", "train_too", is_flag=True, help="train, and report the agreement")
+@click.option("--steps", type=int, default=4000, show_default=True, help="of --verify")
+@click.option("--html", type=_FILE, help="write a page about one instance")
+@click.option("--out", type=_FILE, help="save the solution as .npz, for attnmargin verify")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def predict(
+    file: Path,
+    train_too: bool,
+    steps: int,
+    html: Path | None,
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Tell what attention will learn from FILE (.npz with X, z, y, v), and why."""
+    from attnmargin import prediction_table as tables
+    from attnmargin import report
+    from attnmargin.confirm import confirm
+    from attnmargin.data import AttentionData
+    from attnmargin.predict import predict as tell
+    from attnmargin.report.words import name_tokens
+    from attnmargin.tables import print_json
+    from attnmargin.training_table import progress_bar
+
+    data, words = AttentionData.load(file), None
+    if html is not None:
+        words = name_tokens(data, tables.read_words(file))
+    with progress_bar("searching") as progress:
+        prediction = tell(data, progress=progress, **options)
+    result = None
+    if train_too:
+        with progress_bar("training") as progress:
+            result = confirm(prediction, steps=steps, progress=progress)
+    saved = None if out is None else prediction.solution.save(out)
+    command = f"attnmargin predict {file} --verify --html page.html"
+    page = html and report.write_prediction(html, prediction, words, result, command)
+    record = tables.prediction_record(prediction, result)
+    record |= {"file": str(file), "out": saved and str(saved), "html": page and str(page)}
+    if as_json:
+        print_json(record)
+    else:
+        tables.print_prediction(record)
+    return 0 if record["holds"] else 1
+
+
+@cli.command()
+@click.argument("file", type=_FILE)
 @click.option("--norm", default="fro", show_default=True, help="fro, nuc, or a number p > 1")
 @click.option(
     "--select",
@@ -114,11 +167,11 @@ def train(
 )
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def demo(out: Path, as_json: bool) -> int:
-    """Solve a small built-in instance, draw it, and write a page."""
+    """Predict what attention learns from built-in reviews, train it, and write a page."""
     from attnmargin import tables
     from attnmargin.report import write_demo
 
-    with tables.waiting("solving and drawing"):
+    with tables.waiting("predicting, training and drawing"):
         record = write_demo(out)
     if as_json:
         tables.print_json(record)

@@ -9,20 +9,15 @@ from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.measure import bregman
 from attnmargin.norms import Frobenius, Lp
-from attnmargin.selection import check_selection, scores
+from attnmargin.selection import high_tokens, low_tokens
 
 
-def barrier(gamma: Tensor, hidden: Tensor | None, logits: Tensor, tokens: Tensor) -> Tensor:
+def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """``min_i max_{t low} min_{τ high} (a_it − a_iτ)`` of logits ``a``, shape ``(*B,)``.
 
-    Scores, logits and what is hidden are ``(*B, N, T)``, tokens ``(*B, N)``. It is infinite where
-    no token scores higher than the chosen ones.
+    Logits and the masks of low and high tokens are ``(*B, N, T)``. It is infinite where no token
+    is high.
     """
-    own = tokens.unsqueeze(-1)
-    low = gamma < gamma.gather(-1, own)
-    high = (~low).scatter(-1, own, False)
-    if hidden is not None:
-        low, high = low & ~hidden, high & ~hidden
     best_low = logits.where(low, -torch.inf).amax(-1)
     best_high = logits.where(high, -torch.inf).amax(-1)
     return (best_low - best_high).where(high.any(-1), torch.inf).amin(-1)
@@ -44,15 +39,12 @@ def score_barrier(data: AttentionData, W: Array, selection: Array) -> Tensor:
         >>> float(am.score_barrier(data, W, [1]))
         1.0
     """
-    index = check_selection(data, selection)
-    a, gamma = logits(data, W), scores(data)
-    shape = torch.broadcast_shapes(a.shape, (*index.shape, data.T))
-    inner = len(data.z.shape[data.X.ndim - 3 : -1])
-    flat = [x.expand(shape).flatten(-inner - 1, -2) for x in (gamma, a)]
-    tokens = index.expand(shape[:-1]).flatten(-inner)
-    size = Frobenius().value(floats("W", W, like=data.X))
-    hidden = torch.isinf(flat[0])
-    return barrier(flat[0], hidden, flat[1], tokens) / size
+    a = logits(data, W)
+    masks = low_tokens(data, selection), high_tokens(data, selection)
+    shape = torch.broadcast_shapes(a.shape, masks[0].shape)
+    inner = data.z.ndim - data.X.ndim + 2  # (n,) or (n, K)
+    flat = [x.expand(shape).flatten(-inner - 1, -2) for x in (a, *masks)]
+    return barrier(*flat) / Frobenius().value(floats("W", W, like=data.X))
 
 
 def in_direction_cone(

@@ -19,7 +19,7 @@ from attnmargin.theory.staying import excess_loss, staying_loss
 from attnmargin.training import Trajectory, train
 
 # Records of a run, and the softmax entry above which a token of a mixture counts as selected.
-_RECORDS, _SELECTED = 200, 1e-3
+_RECORDS, _SELECTED = 400, 1e-3
 
 
 @final
@@ -45,7 +45,7 @@ class Confirmation:
 def confirm(
     prediction: Prediction,
     *,
-    steps: int = 2000,
+    steps: int = 4000,
     lr: float = 0.1,
     init: Any = None,
     seed: int = 0,

@@ -161,12 +161,11 @@ class AttentionData:
 
     def __getitem__(self, index: Any) -> "AttentionData":
         """Members of the batch, as a tensor would give them."""
-        shape, parts = self.batch_shape, {"X": self.X, "z": self.z}
-        parts |= {"y": self.y, "v": self.v, "mask": self.mask}
         own = {
-            name: None if part is None else part.expand(*shape, *part.shape[len(batch) :])[index]
-            for name, part in parts.items()
-            for batch in [self._batches().get(name, ())]
+            name: getattr(self, name).expand(
+                *self.batch_shape, *getattr(self, name).shape[len(batch) :]
+            )[index]
+            for name, batch in self._batches().items()
         }
         return AttentionData(**own)
 

@@ -1,7 +1,7 @@
 """The main job: what attention will select, in which direction it grows, and who says so."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, final
 
@@ -20,7 +20,7 @@ from attnmargin.heads import Head, as_head
 from attnmargin.losses import Loss
 from attnmargin.norms import Norm
 from attnmargin.search import Progress, Search
-from attnmargin.selection import scores, tied_tokens
+from attnmargin.selection import score_rounding, scores, support_tokens, tied_tokens
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 from attnmargin.theory.check import Check, Outcome, holds
@@ -73,8 +73,6 @@ class Prediction:
     @property
     def support(self) -> Tensor:
         """The tokens that guard the selection, bool ``(*B, n, T)``."""
-        from attnmargin.selection import support_tokens
-
         if self.data.T == 1:
             return torch.zeros_like(scores(self.data), dtype=torch.bool)
         return support_tokens(self.solution)
@@ -96,7 +94,7 @@ class Prediction:
             return None
         if self.data.batch_shape:
             raise InputError("search", "a batch of predictions", "one of them: prediction[index]")
-        found: Search = self.searches[()]
+        found: Search = self.searches.item()
         return found
 
     def check(self, label: str) -> Check:
@@ -108,8 +106,6 @@ class Prediction:
 
     def __getitem__(self, index: Any) -> "Prediction":
         """Members of the batch."""
-        from dataclasses import replace
-
         return replace(
             self,
             data=self.data[index],
@@ -139,7 +135,7 @@ def predict(
     The selected tokens are those of largest score (paper A, Lemma 2); ``W_mm`` solves the SVM that
     separates them, in the norm that the optimiser implies. The verdict says how sure that is:
 
-    - *guaranteed*: the hypotheses of a theorem that promises it hold (paper A, Theorems 4 and 6),
+    - *guaranteed*: the hypotheses of a theorem that promises it hold (paper A, Theorem 4 or 6),
       and a complete search shows that no other selection is locally optimal;
     - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or, where a head mixes
       several tokens, their SVM is feasible (Section 6);
@@ -166,7 +162,7 @@ def predict(
         >>> prediction.verdict
         <Verdict.GUARANTEED: 'guaranteed'>
         >>> prediction.selection.tolist(), round(float(prediction.margin), 4)
-        ([4, 2, 3, 3, 3], 0.4796)
+        ([1, 4, 1, 3, 0], 0.4796)
     """
     chosen = as_head(head)
     if chosen is not None:
@@ -198,8 +194,10 @@ def _refuse_ties(data: AttentionData) -> None:
     if bool(tied.any()):
         place = tied.nonzero()[0].tolist()
         gamma = scores(data)[tuple(place)]
-        tokens = (gamma == gamma.amax()).nonzero().flatten().tolist()
-        got = f"tokens {tokens} with the same best score {float(gamma.amax()):g} in {_place(data, place)}"
+        near = gamma >= gamma.amax() - score_rounding(data).flatten().amax()
+        tokens = near.nonzero().flatten().tolist()
+        best = f"{float(gamma.amax()):g}"
+        got = f"tokens {tokens} with the same best score {best} in {_place(data, place)}"
         raise InputError("data", got, "one best token per sequence: which one wins is not decided")
 
 
@@ -214,8 +212,7 @@ def _place(data: AttentionData, place: list[int]) -> str:
 def _verdict(facts: Facts, checks: list[Check]) -> Any:
     """A :class:`Verdict`, or an array of them."""
     by = {check.label: holds(check) for check in checks}
-    promised = by["A: Theorem 4"] | by["A: Theorem 6"]
-    guaranteed = promised & facts.alone
+    guaranteed = by["A: Theorem 4"] | (by["A: Theorem 6"] & facts.alone)
     return _words(guaranteed, by["A: Conjecture of Section 5.2"])
 
 

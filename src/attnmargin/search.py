@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.attention import sequences
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.cones import barrier
@@ -23,7 +24,7 @@ from attnmargin.errors import InputError
 from attnmargin.locality import Locality, locality
 from attnmargin.norms import Frobenius, Norm, as_norm
 from attnmargin.sample import seed_of
-from attnmargin.selection import optimal_tokens, scores
+from attnmargin.selection import high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 
@@ -68,11 +69,12 @@ class Search:
     def __str__(self) -> str:
         return (
             f"{len(self.selections)} locally optimal selections; "
-            f"searched {self.searched:,} of {_many(self.total)}"
+            f"searched {self.searched:,} of {count_words(self.total)}"
         )
 
 
-def _many(count: int) -> str:
+def count_words(count: int) -> str:
+    """A number of selections in words."""
     return f"{count:,}" if count < 10**9 else f"about 1e{int(math.log10(count))}"
 
 
@@ -108,13 +110,12 @@ class _Tally:
 
     def _inside_cone(self, selections: Tensor, found: Locality) -> Tensor:
         """Whether W_α is in the cone of Definition 3 for some ε > 0."""
-        gamma = scores(self.data)
-        flat = gamma.reshape(-1, self.data.T).expand(len(selections), -1, -1)
+        data = self.data
         W = found.solution.W.where(found.feasible[:, None, None], 0.0)
-        X = self.data.X.unsqueeze(1) if gamma.ndim > 2 else self.data.X
-        a = torch.einsum("ntd,sde,ne->snt", X.expand(*gamma.shape, -1).flatten(0, -3), W,
-                         self.data.z.reshape(-1, self.data.d))  # fmt: skip
-        wall = barrier(flat, torch.isinf(flat), a, selections.flatten(1))
+        flat = sequences(data)
+        a = torch.einsum("ntd,sde,ne->snt", flat.X[0], W, flat.z[0])
+        masks = (f(data, selections).flatten(1, -2) for f in (low_tokens, high_tokens))
+        wall = barrier(a, *masks)
         # A support token of high score stands level with the best low one, up to rounding.
         return found.feasible & (wall > 1e-7)
 
@@ -159,7 +160,7 @@ def local_selections(
         >>> import attnmargin as am
         >>> found = am.local_selections(am.random_data(3, 4, 3, name="search"))
         >>> print(found)
-        3 locally optimal selections; searched 64 of 64
+        5 locally optimal selections; searched 64 of 64
     """
     if data.batch_shape:
         raise InputError("data", repr(data), "one instance, such as data[0]")
@@ -234,9 +235,7 @@ def _feasible(data: AttentionData, begun: Tensor) -> Tensor:
     return torch.as_tensor(np.asarray(solution.status) != Status.INFEASIBLE)
 
 
-def _climb(
-    tally: _Tally, visible: list[Tensor], most: int, seed: int, report: Progress
-) -> None:
+def _climb(tally: _Tally, visible: list[Tensor], most: int, seed: int, report: Progress) -> None:
     """Decide up to ``most`` selections: random ones, and where they lead."""
     generator = torch.Generator().manual_seed(seed_of("search", base=seed))
     seen: set[tuple[int, ...]] = set()

@@ -52,7 +52,7 @@ def optimal_tokens(data: AttentionData) -> Tensor:
 
 
 def tied_tokens(data: AttentionData) -> Tensor:
-    """True where several visible tokens share the largest score: bool ``(*B, n)``.
+    """True where several visible tokens share the largest score, up to rounding: bool ``(*B, n)``.
 
     Example:
         >>> import attnmargin as am
@@ -61,8 +61,22 @@ def tied_tokens(data: AttentionData) -> Tensor:
         [True, False]
     """
     gamma = scores(data)
-    largest = gamma.amax(-1, keepdim=True)
-    return ((gamma == largest) & torch.isfinite(gamma)).sum(-1) > 1
+    near = gamma >= gamma.amax(-1, keepdim=True) - score_rounding(data)
+    return (near & torch.isfinite(gamma)).sum(-1) > 1
+
+
+# Units in the last place of ‖v‖ ‖x‖ within which scores count as equal.
+_ROUNDING = 16
+
+
+def score_rounding(data: AttentionData) -> Tensor:
+    """Distance within which scores count as equal, ``(*B, 1, 1)``, or one dimension more."""
+    if data.v is None:
+        raise InputError("v", "nothing", "a head v, which scores are made of")
+    longest = torch.linalg.vector_norm(data.X, dim=-1).amax((-2, -1))
+    size = longest * torch.linalg.vector_norm(data.v, dim=-1)
+    size = size[..., None, None] if data.z.ndim < data.X.ndim else size[..., None, None, None]
+    return _ROUNDING * torch.finfo(size.dtype).eps * size
 
 
 def score_gaps(data: AttentionData) -> Tensor:
@@ -105,6 +119,8 @@ def _scores_and_places(data: AttentionData, selection: Array) -> tuple[Tensor, T
 def low_tokens(data: AttentionData, selection: Array) -> Tensor:
     """Tokens of lower score than the selected one, bool ``(*B, n, T)`` (paper A, Definition 3).
 
+    Scores that differ by rounding count as equal, here and in :func:`high_tokens`.
+
     Example:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[1.0], [3.0], [2.0]]], [[1.0]], [1], [1.0])
@@ -112,7 +128,8 @@ def low_tokens(data: AttentionData, selection: Array) -> Tensor:
         [[True, False, False]]
     """
     gamma, index = _scores_and_places(data, selection)
-    return (gamma < gamma.gather(-1, index)) & torch.isfinite(gamma)
+    lower = gamma < gamma.gather(-1, index) - score_rounding(data)
+    return lower & torch.isfinite(gamma)
 
 
 def high_tokens(data: AttentionData, selection: Array) -> Tensor:
@@ -125,7 +142,7 @@ def high_tokens(data: AttentionData, selection: Array) -> Tensor:
         [[False, True, False]]
     """
     gamma, index = _scores_and_places(data, selection)
-    high = (gamma >= gamma.gather(-1, index)) & torch.isfinite(gamma)
+    high = (gamma >= gamma.gather(-1, index) - score_rounding(data)) & torch.isfinite(gamma)
     return high.scatter(-1, index, False)
 
 

@@ -16,7 +16,14 @@ from attnmargin.errors import InputError
 from attnmargin.losses import Loss
 from attnmargin.norms import Frobenius, Norm, Nuclear, as_norm
 from attnmargin.search import Progress, Search, local_selections
-from attnmargin.selection import optimal_tokens, score_gaps, scores, support_tokens, tied_tokens
+from attnmargin.selection import (
+    optimal_tokens,
+    score_gaps,
+    score_rounding,
+    scores,
+    support_tokens,
+    tied_tokens,
+)
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import first_step
@@ -214,11 +221,23 @@ class Facts:
         return self.local_count > 1
 
     @cached_property
+    def distinct(self) -> Tensor:
+        """Whether no two tokens of a sequence have the same score, bool ``(*B,)``.
+
+        Tokens of equal score can share the attention for ever: then training can end in mixtures,
+        which no search over single tokens finds.
+        """
+        ordered = self.gamma.sort(-1, descending=True).values
+        seen = torch.isfinite(ordered[..., 1:])
+        near = (ordered[..., :-1] - ordered[..., 1:] <= score_rounding(self.data)) & seen
+        return ~near.any(self.inner(near)) if self.data.T > 1 else self.unique
+
+    @cached_property
     def alone(self) -> Tensor:
         """Whether it is proved that only the optimal tokens are locally optimal, ``(*B,)``."""
         listed = [self._best_of(k) in search for k, search in enumerate(self.searches)]
         own = torch.tensor(listed).reshape(self.data.batch_shape)
-        return self.complete & own & (self.local_count == 1)
+        return self.complete & self.distinct & own & (self.local_count == 1)
 
     def _best_of(self, k: int) -> Tensor:
         inner = self.best.shape[len(self.data.batch_shape) :]

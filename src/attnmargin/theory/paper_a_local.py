@@ -40,12 +40,13 @@ def only_one(facts: Facts) -> Check:
         "A",
         "Definition 2, for all selections",
         "No other choice of tokens can hold training back: only the best tokens are stable.",
-        outcome(facts.alone, facts.complete | facts.several),
+        outcome(facts.alone, facts.complete & facts.distinct | facts.several),
         {
             "locally optimal selections found": facts.local_count,
             "searched": facts.of_searches("searched"),
             "of": facts.of_searches("total"),
         },
+        "" if bool(facts.distinct.all()) else "where scores are tied, mixtures can be stable too",
     )
 
 

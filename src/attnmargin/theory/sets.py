@@ -75,7 +75,8 @@ def sequences_of(data: AttentionData, x: Tensor) -> Tensor:
 def _steepest(data: AttentionData, head: Head, best: Tensor) -> Tensor:
     """Largest slope of ``y h`` from the best token towards another, ``(B, N)``."""
     flat = sequences(data)
-    assert isinstance(head, MarginHead) and flat.y is not None
+    assert isinstance(head, MarginHead)
+    assert flat.y is not None
     top = flat.X.take_along_dim(best.unsqueeze(-1), -2).squeeze(-2)
     pull = flat.y.unsqueeze(-1) * head.gradient(top)
     slope = ((flat.X - top.unsqueeze(-2)) @ pull.unsqueeze(-1)).squeeze(-1)
@@ -95,7 +96,9 @@ def lemma_6(data: AttentionData, head: Head, share: Tensor) -> Check:
 
 
 _MIXED = "Attention mixes at least two tokens, and not too many."
-_LEMMA_6 = "it needs orthonormal tokens, labels 1, and τ with τ γ_τ/2 > λ > γ_1 for the score gaps γ"
+_LEMMA_6 = (
+    "it needs orthonormal tokens, labels 1, and τ with τ γ_τ/2 > λ > γ_1 for the score gaps γ"
+)
 
 
 def _between(data: AttentionData, head: QuadraticHead) -> Tensor:

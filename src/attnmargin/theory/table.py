@@ -71,6 +71,6 @@ def check_theory(
         >>> import attnmargin as am
         >>> checks = am.check_theory(am.random_data(2, 2, 4, name="theory"))
         >>> print(next(check for check in checks if check.label == "A: Assumption B.2"))
-        A: Assumption B.2: holds (largest difference of such scores 0, smallest score gap 0.221979)
+        A: Assumption B.2: holds (largest difference of such scores 0, smallest score gap 0.196371)
     """
     return all_checks(Facts(data, parameter, p, loss, limit))

@@ -149,7 +149,15 @@ class Sphere:
         allowed = above[:, 0] > 0
         if self.tokens is not None:
             least = self.cone * power_norm(self.weights.matrix(), 2.0)[:, 0, 0]
-            assert self.goal.gamma is not None
-            wall = barrier(self.goal.gamma, self.flat.hidden, logits, self.tokens)
+            wall = barrier(logits, *self._masks(self.tokens))
             allowed = allowed & (wall >= least)
         return value.where(allowed, torch.inf), g
+
+    def _masks(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """The tokens of lower score than the chosen ones, and the others, bool ``(B, N, T)``."""
+        gamma, hidden = self.goal.gamma, self.flat.hidden
+        assert gamma is not None
+        own = tokens.unsqueeze(-1)
+        low = gamma < gamma.gather(-1, own)
+        high = (~low).scatter(-1, own, False)
+        return (low, high) if hidden is None else (low & ~hidden, high & ~hidden)

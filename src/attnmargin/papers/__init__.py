@@ -1,0 +1,1 @@
+"""Figures, tables and experiments of the four papers."""

@@ -1,0 +1,88 @@
+"""Paper A, Section 5.2: do Assumptions B.1 and D imply that training selects the best tokens?"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attnmargin.confirm import Confirmation, confirm
+from attnmargin.errors import InputError
+from attnmargin.predict import Prediction, predict
+from attnmargin.sample import random_data
+from attnmargin.search import Progress
+from attnmargin.theory.check import holds
+
+WIDTHS = (10, 20, 30, 40, 50, 80)
+
+
+def conjecture_experiment(
+    trials: int = 300,
+    widths: tuple[int, ...] = WIDTHS,
+    *,
+    n: int = 5,
+    T: int = 5,
+    steps: int = 4000,
+    seed: int = 0,
+    out: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Decide B.1 and D exactly for random instances, train them, and look for a counterexample.
+
+    D is decided by solving every selection of every instance: ``T^n`` of them. Instances are
+    those of :func:`attnmargin.random_data`, trained from zero with normalised steps of 0.1.
+
+    Args:
+        trials: instances in all, shared by the widths.
+        widths: token widths d.
+        out: folder for counterexamples, which ``attnmargin predict`` opens.
+        progress: called with the number of widths done, and of all.
+
+    Returns:
+        Counts per width: ``trials``, ``B.1``, ``B.1 by average margin``, ``D``, ``both``, and how
+        many of these training brought to the best tokens, ``selected``; with ``counterexamples``
+        and whether the conjecture ``holds`` here.
+
+    Example:
+        >>> from attnmargin.papers.conjecture import conjecture_experiment
+        >>> record = conjecture_experiment(4, (12,), n=2, T=3)
+        >>> record["rows"][0]["both"], record["holds"]
+        (4, True)
+    """
+    each = trials // len(widths)
+    if each < 1:
+        raise InputError("trials", f"{trials}", f"at least one for each of {len(widths)} widths")
+    rows, files = [], []
+    for k, d in enumerate(widths):
+        data = random_data(n, T, d, trials=each, name=f"A:conjecture d={d}", seed=seed)
+        prediction = predict(data)
+        result = confirm(prediction, steps=steps)
+        row, wrong = _row(d, prediction, result)
+        rows.append(row)
+        for trial in wrong:
+            name = f"counterexample-d{d}-trial{trial}.npz"
+            files.append(name if out is None else str(data[trial].save(out / name)))
+        if progress is not None:
+            progress(k + 1, len(widths))
+    return {"n": n, "T": T, "rows": rows, "counterexamples": files, "holds": not files}
+
+
+def _row(d: int, prediction: Prediction, result: Confirmation) -> tuple[dict[str, Any], list[int]]:
+    """Counts of one width, and the trials that contradict the conjecture."""
+    names = {
+        "B.1": "A: Assumption B.1",
+        "B.1 by average margin": "A: Assumption B.1, by average margin",
+        "D": "A: Assumption D",
+        "both": "A: Conjecture of Section 5.2",
+    }
+    found = {word: holds(prediction.check(label)) for word, label in names.items()}
+    both = found["both"]
+    row: dict[str, Any] = {"d": d, "trials": len(both)}
+    row |= {word: int(count.sum()) for word, count in found.items()}
+    row["selected"] = int((both & result.agrees).sum())
+    row["all selected"] = int(result.agrees.sum())
+    row["least correlation"] = _least(result.correlation[-1][both])
+    return row, (both & ~result.agrees).nonzero().flatten().tolist()
+
+
+def _least(values: torch.Tensor) -> float | None:
+    return float(values.min()) if len(values) else None

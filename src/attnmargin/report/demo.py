@@ -1,0 +1,61 @@
+"""The demo: six short reviews, predicted, trained, and written as a page."""
+
+from pathlib import Path
+from typing import Any
+
+from attnmargin.confirm import confirm
+from attnmargin.predict import predict
+from attnmargin.report.html import folder
+from attnmargin.report.prediction_page import write_prediction
+from attnmargin.report.sentences import headline, verdict_sentence
+from attnmargin.report.words import Words, name_tokens
+from attnmargin.reviews import REVIEWS, review_data
+
+
+def review_words() -> Words:
+    """The words of the built-in reviews, and a title for each."""
+    data = review_data()
+    names = [[*r.words, *[""] * (data.T - len(r.words))] for r in REVIEWS]
+    good = {1: "+1 (good)", -1: "−1 (bad)"}
+    titles = [f"asked about “{r.aspect}”, label {good[r.label]}" for r in REVIEWS]
+    return name_tokens(data, names, titles)
+
+
+def write_demo(path: Path) -> dict[str, Any]:
+    """Predict what attention learns from the reviews, train it, and write a page and its data."""
+    target = folder(path, "--out")
+    words, prediction = review_words(), predict(review_data())
+    result = confirm(prediction)
+    page = write_prediction(
+        target / "index.html", prediction, words, result, "attnmargin demo --out demo"
+    )
+    files = [
+        prediction.data.save(target / "data.npz"),
+        prediction.solution.save(target / "solution.npz"),
+    ]
+    return {
+        "findings": _findings(words, prediction, result),
+        "holds": bool(result.agrees) and prediction.solution.status == "optimal",
+        "verdict": str(prediction.verdict),
+        "page": str(page),
+        "files": [str(file) for file in files],
+    }
+
+
+def _findings(words: Words, prediction: Any, result: Any) -> list[str]:
+    """One line per finding."""
+    solution, guards = prediction.solution, prediction.support
+    lines = [f"{headline(prediction, words)}.", verdict_sentence(prediction)]
+    for i, t in enumerate(prediction.selection.tolist()):
+        rivals = [words.names[i][s] for s in guards[i].nonzero().flatten().tolist()]
+        lines.append(f"{words.titles[i]}: “{words.names[i][t]}” wins over {', '.join(rivals)}")
+    lines.append(
+        f"margin {float(prediction.margin):.4f}, certified: {solution.status}, "
+        f"gap {float(solution.certificate.gap):.1e}"
+    )
+    lines.append(
+        f"training, {result.steps:,} steps: "
+        f"{'the predicted tokens' if bool(result.agrees) else 'other tokens'} from step "
+        f"{int(result.settled)} on, correlation {float(result.correlation[-1]):.5f}"
+    )
+    return lines

@@ -1,0 +1,293 @@
+"""The page of a prediction: what, by what margin, why, where else, and the proof."""
+
+from html import escape
+from pathlib import Path
+
+import torch
+
+from attnmargin.certify import Status
+from attnmargin.confirm import Confirmation
+from attnmargin.losses import as_loss
+from attnmargin.plot import draw_curves, draw_tokens, svg
+from attnmargin.predict import Prediction
+from attnmargin.report.html import (
+    cell,
+    figure,
+    page,
+    paragraph,
+    section,
+    table,
+    write_page,
+)
+from attnmargin.report.pictures import alignment, attention_share, token_panel
+from attnmargin.report.sentences import headline, norm_words, optimiser, reach, verdict_sentence
+from attnmargin.report.words import Words, chosen_tokens, listing, name_tokens, selected_words
+from attnmargin.selection import scores
+from attnmargin.theory import Check, Outcome
+from attnmargin.version import VERSION
+
+_MOST_SEQUENCES, _MOST_PICTURES, _MOST_CHOICES = 40, 6, 12
+
+_TERMS = (
+    "A sequence is a list of tokens, each a short vector of numbers. Attention looks at a sequence "
+    "with a query, a vector as well, and returns a weighted mean of the tokens. The weights, which "
+    "add up to 1, are the attention; they come from a table of numbers called W, and W is what "
+    "training finds: the larger the number xᵀ W z of a token x and the query z, its logit, the "
+    "more attention it gets. A fixed vector, the head, turns the mean into one number, which "
+    "should have the sign of the label of the sequence, +1 or −1."
+)
+_SCORE = (
+    "The score of a token is label × (head · token): how well the sequence would be classified if "
+    "all attention went to this token. Scores have no unit; higher is better. The selected token "
+    "(filled) has the best score. Support tokens (dashed) are its nearest rivals: they lie exactly "
+    "one margin below it, and they alone decide the direction."
+)
+_OUTCOMES = (
+    "Holds means that the statement, or every condition of the theorem, is true for these data. "
+    "Fails means that it is not; nothing follows then. Not decidable here means that the data do "
+    "not settle it, or that the statement is about another kind of data."
+)
+_PAPERS = (
+    ("A", "D. A. Tarzanagh, Y. Li, C. Thrampoulidis, S. Oymak: Transformers as Support Vector "
+     "Machines, arXiv:2308.16898"),
+    ("B", "A. A. K. Julistiono, D. A. Tarzanagh, N. Azizan: Optimizing Attention with Mirror "
+     "Descent: Generalized Max-Margin Token Selection"),
+    ("C", "Y. Li, Y. Huang, M. E. Ildiz, A. S. Rawat, S. Oymak: Mechanics of Next Token "
+     "Prediction with Self-Attention"),
+    ("D", "D. Wu and others: Attention with Trained Embeddings Provably Selects Important Tokens"),
+)  # fmt: skip
+
+
+def prediction_page(
+    prediction: Prediction,
+    words: Words | None = None,
+    result: Confirmation | None = None,
+    command: str = "attnmargin predict data.npz --verify --html page.html",
+) -> str:
+    """One self-contained page about one instance."""
+    words = words or name_tokens(prediction.data)
+    title = headline(prediction, words)
+    kind = str(prediction.verdict).split(" ")[0]
+    verdict = escape(verdict_sentence(prediction))
+    parts = [
+        f'<p class="verdict {kind}">{verdict}</p>',
+        section("The words used here", paragraph(_TERMS)),
+        _token_map(prediction, words),
+    ]
+    if prediction.solution.status == Status.OPTIMAL:
+        parts += [_margin(prediction), _pictures(prediction, words, result)]
+    if result is not None:
+        parts.append(_training(prediction, words, result))
+    parts += [_choices(prediction, words), _theorems(prediction), _certificate(prediction)]
+    parts.append(_again(command))
+    return page(title, "".join(parts))
+
+
+def write_prediction(
+    path: Path,
+    prediction: Prediction,
+    words: Words | None = None,
+    result: Confirmation | None = None,
+    command: str = "attnmargin predict data.npz --verify --html page.html",
+) -> Path:
+    """Write the page of a prediction."""
+    return write_page(path, prediction_page(prediction, words, result, command))
+
+
+def _token_map(prediction: Prediction, words: Words) -> str:
+    """All tokens with their scores, sequence by sequence."""
+    gamma = scores(prediction.data) if prediction.head is None else None
+    chosen, support = chosen_tokens(prediction), prediction.support
+    rows = []
+    for i in range(min(prediction.data.n, _MOST_SEQUENCES)):
+        tokens = []
+        for t in words.visible[i].nonzero().flatten().tolist():
+            kind = "selected" if chosen[i, t] else "support" if support[i, t] else ""
+            score = "" if gamma is None else f"<small>{float(gamma[i, t]) + 0.0:+.2f}</small>"
+            role = f' title="{kind}"' if kind else ""
+            tokens.append(f'<li class="{kind}"{role}>{escape(words.names[i][t])}{score}</li>')
+        rows.append(f'<h3>{escape(words.titles[i])}</h3><ul class="tokens">{"".join(tokens)}</ul>')
+    if prediction.data.n > _MOST_SEQUENCES:
+        rows.append(paragraph(f"… and {prediction.data.n - _MOST_SEQUENCES} more sequences."))
+    return section("What attention will select", paragraph(_SCORE), *rows)
+
+
+def _margin(prediction: Prediction) -> str:
+    solution = prediction.solution
+    margin, value = float(prediction.margin), float(solution.value)
+    text = (
+        f"In training ({optimiser(prediction)}) the weights grow without bound, and their "
+        "direction turns to one table of numbers, W_mm: the shortest one that lifts every selected "
+        "token at least one unit above all others of its sequence. The shorter it is, the easier "
+        "the selection: the margin is 1 / length."
+    )
+    rows = [
+        ["margin", f"{margin:.6g}", f"logit per unit of length; {reach(prediction)}"],
+        ["length of W_mm", f"{value:.6g}", norm_words(prediction)],
+        [
+            "rank of W_mm",
+            f"{int(solution.rank)}",
+            f"independent directions, of {prediction.data.d}",
+        ],
+        ["support tokens", f"{int(prediction.support.sum())}", "nearest rivals, in all sequences"],
+    ]
+    if prediction.finite is not None:
+        meaning = "the finite part W_fin, which sets the shares of the mixed tokens"
+        rows.append(["length of W_fin", f"{float(prediction.finite.value):.6g}", meaning])
+    return section(
+        "By what margin", paragraph(text), table(["", "value", "scale"], rows, wide=True)
+    )
+
+
+def _pictures(prediction: Prediction, words: Words, result: Confirmation | None) -> str:
+    count = min(prediction.data.n, _MOST_PICTURES)
+    picked = selected_words(words, chosen_tokens(prediction))
+    drawn = []
+    for i in range(count):
+        caption = f"{words.titles[i]}: the star is {picked[i]}."
+        picture = svg(draw_tokens(token_panel(prediction, words, i, result)), caption)
+        drawn.append(figure(picture, caption))
+    more = prediction.data.n - count
+    tail = f" The first {count} of {prediction.data.n} sequences are drawn." if more else ""
+    text = paragraph(_legend(prediction, result) + tail)
+    return section("How it looks", text, f'<div class="pictures">{"".join(drawn)}</div>')
+
+
+def _legend(prediction: Prediction, result: Confirmation | None) -> str:
+    """What the marks in the pictures of tokens mean."""
+    d = prediction.data.d
+    plane = (
+        "The axes are the two coordinates of tokens."
+        if d == 2
+        else f"Tokens have {d} coordinates; the picture is their shadow on a plane in which "
+        "W_mm z, the direction of growing attention, runs to the right."
+    )
+    path = " The green dotted curve is the way of W z in training, its length on a log scale."
+    return (
+        f"Each picture is one sequence, seen with its query z. {plane} The star is the selected "
+        "token, dots are the others, rings mark support tokens. The orange arrow is W_mm z; "
+        "attention is the same along the grey lines, and one margin lower on the dashed one."
+        f"{'' if result is None else path}"
+    )
+
+
+def _training(prediction: Prediction, words: Words, result: Confirmation) -> str:
+    agreed = bool(result.agrees)
+    end = float(result.correlation[-1])
+    if agreed:
+        text = f"Training selected the predicted tokens, from step {int(result.settled)} on."
+    else:
+        chosen = result.selection
+        if chosen.dtype != torch.bool:
+            chosen = torch.nn.functional.one_hot(chosen, prediction.data.T).bool()
+        text = f"Training selected {listing(selected_words(words, chosen))} instead"
+        text += ", one of the stable choices below." if bool(result.listed) else "."
+    if bool(result.stays):
+        text += (
+            " The loss is now so low that the selection can never change again as long as the loss "
+            "does not rise: a sequence that gave half of its attention away would cost more."
+        )
+    rows = [
+        ["steps", f"{result.steps:,}", "normalised steps of length 0.1"],
+        ["correlation with W_mm", f"{end:.6f}", "1 is the same direction, 0 a right angle"],
+        ["attention of the strongest token", f"{float(result.run.probability[-1]):.6f}",
+         "mean over sequences; 1 is all"],
+    ]  # fmt: skip
+    curves = [
+        (alignment(result), "How far the direction of the weights is from W_mm, step by step."),
+        (attention_share(prediction, result), "Attention that the predicted tokens have."),
+    ]
+    drawn = "".join(figure(svg(draw_curves(data), text), text) for data, text in curves)
+    return section(
+        "Training confirms it" if agreed else "Training went elsewhere",
+        paragraph(text),
+        table(["", "value", "scale"], rows, wide=True),
+        f'<div class="pictures">{drawn}</div>',
+    )
+
+
+def _choices(prediction: Prediction, words: Words) -> str:
+    search = prediction.search
+    if search is None:
+        return ""
+    text = (
+        "A choice of one token per sequence is stable (locally optimal) if every chosen token has "
+        "a better score than its support tokens: then training that begins near it stays with it."
+    )
+    loss = as_loss(prediction.loss)
+    gamma = scores(prediction.data)
+    rows = []
+    for selection, margin in zip(search.selections, search.margin.tolist(), strict=True):
+        chosen = torch.nn.functional.one_hot(selection, prediction.data.T).bool()
+        best = gamma.gather(-1, selection.unsqueeze(-1))
+        names = listing(selected_words(words, chosen), most=12)
+        rows.append([names, f"{margin:.4g}", f"{float(loss.value(best).mean()):.4g}"])
+    shown = rows[:_MOST_CHOICES]
+    more = len(rows) - len(shown)
+    tail = paragraph(f"… and {more:,} more.") if more > 0 else ""
+    found = paragraph(f"{search}.")
+    head = ["selected tokens", "margin", "loss in the limit"]
+    body = table(head, shown, wide=True) if rows else ""
+    return section("Could it end elsewhere?", paragraph(text), found, body, tail)
+
+
+def _theorems(prediction: Prediction) -> str:
+    near = [check for check in prediction.checks if check.paper in "AB"]
+    far = [check for check in prediction.checks if check.paper not in "AB"]
+    rest = (
+        f"<details><summary>{len(far)} statements of papers C and D, about other kinds of data"
+        f"</summary>{_check_table(far)}</details>"
+    )
+    return section("Why: what the papers say", paragraph(_OUTCOMES), _check_table(near), rest)
+
+
+_KINDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "fails", Outcome.UNDECIDABLE: "open"}
+
+
+def _check_table(checks: list[Check]) -> str:
+    rows = []
+    for check in checks:
+        numbers = ", ".join(f"{name} = {float(x):.4g}" for name, x in check.numbers.items())
+        note = f"<small>{escape(check.note)}</small>" if check.note else ""
+        meaning = f"<td>{escape(check.meaning)}{note}</td>"
+        outcome = cell(str(check.outcome), _KINDS[check.outcome])
+        rows.append([check.label, meaning, outcome, numbers])
+    return table(["statement", "in plain words", "here", "numbers"], rows, wide=True)
+
+
+def _certificate(prediction: Prediction) -> str:
+    proof = prediction.solution.certificate
+    if prediction.solution.status != Status.OPTIMAL:
+        text = (
+            "The contradiction above is a list of demands that add up to 0 ≥ 1. Anybody can check "
+            "it by adding them; no solver has to be trusted."
+        )
+        return section("The proof", paragraph(text))
+    text = (
+        "No solver has to be trusted: W_mm shows that this length is enough, and a list of weights "
+        "on the support tokens, the multipliers, shows that no shorter table of numbers can do it. "
+        "The two bounds are computed apart from the solver."
+    )
+    rows = [
+        ["length of W_mm", f"{float(proof.upper):.12g}", "no more than this is needed"],
+        ["lower bound", f"{float(proof.lower):.12g}", "no less than this can do"],
+        ["relative gap", f"{float(proof.gap):.1e}", "0 is exact; optimal means at most "
+         f"{proof.tolerance:.0e}"],
+        ["worst violated demand", f"{float(proof.primal):.1e}", "0 is none; a demand is 1"],
+    ]  # fmt: skip
+    return section(
+        "The certificate", paragraph(text), table(["", "value", "scale"], rows, wide=True)
+    )
+
+
+def _again(command: str) -> str:
+    items = "".join(f"<li>Paper {name}: {escape(text)}.</li>" for name, text in _PAPERS)
+    code = (
+        f"{command}\nattnmargin solve data.npz --out solution.npz\nattnmargin verify solution.npz"
+    )
+    return section(
+        "Run it again, and cite it",
+        f"<pre>{escape(code)}</pre>",
+        paragraph(f"attnmargin {VERSION}. The theory is that of these papers:"),
+        f"<ul>{items}</ul>",
+    )

@@ -1,0 +1,117 @@
+"""A prediction in sentences."""
+
+import math
+
+from attnmargin.certify import Status
+from attnmargin.explain import explain_infeasible
+from attnmargin.norms import Frobenius, Nuclear
+from attnmargin.predict import Prediction, Verdict
+from attnmargin.report.words import Words, chosen_tokens, listing, selected_words
+from attnmargin.search import count_words
+from attnmargin.theory import Outcome
+
+
+def headline(prediction: Prediction, words: Words) -> str:
+    """What will be selected, in one sentence."""
+    picked = listing(selected_words(words, chosen_tokens(prediction)))
+    if prediction.solution.status != Status.OPTIMAL:
+        return f"No attention weights can select {picked} together"
+    if prediction.verdict == Verdict.DEPENDS and len(_stable(prediction)) > 1:
+        return f"Attention may learn to select {picked}: it depends on where training begins"
+    return f"Attention will learn to select {picked}"
+
+
+def _stable(prediction: Prediction) -> list[list[int]]:
+    search = prediction.search
+    return [] if search is None else search.selections.flatten(1).tolist()
+
+
+def optimiser(prediction: Prediction) -> str:
+    """How it is trained."""
+    if isinstance(prediction.norm, Nuclear):
+        return "gradient descent on K and Q, with W = K Qᵀ"
+    if isinstance(prediction.norm, Frobenius):
+        return "gradient descent on W"
+    return f"ℓp mirror descent on W, p = {prediction.p:g}"
+
+
+def norm_words(prediction: Prediction) -> str:
+    """The norm that measures the length of W."""
+    if isinstance(prediction.norm, Nuclear):
+        return "nuclear norm: the sum of its singular values"
+    if isinstance(prediction.norm, Frobenius):
+        return "Frobenius norm: the root of the sum of its squared entries"
+    return f"ℓp norm of its entries, p = {prediction.p:g}"
+
+
+def verdict_sentence(prediction: Prediction) -> str:
+    """How sure the prediction is, and why."""
+    if prediction.solution.status == Status.INFEASIBLE:
+        proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
+        return f"Infeasible: {proof}. {_elsewhere(prediction)}"
+    if prediction.verdict == Verdict.GUARANTEED:
+        return _guaranteed(prediction)
+    if prediction.verdict == Verdict.CONJECTURED:
+        return _conjectured(prediction)
+    return f"Depends on the start: no theorem promises it for these data. {_elsewhere(prediction)}"
+
+
+def _guaranteed(prediction: Prediction) -> str:
+    names = [
+        name
+        for name in ("Theorem 4", "Theorem 6")
+        if prediction.check(f"A: {name}").outcome == Outcome.HOLDS
+    ]
+    start = "from any start" if "Theorem 4" in names else "that begins at zero"
+    return (
+        f"Guaranteed: training by gradient descent {start} ends with these tokens "
+        f"(paper A, {' and '.join(names)}). {_elsewhere(prediction)}"
+    )
+
+
+def _conjectured(prediction: Prediction) -> str:
+    if prediction.search is None:
+        return (
+            "Conjectured: the head wants mixtures of tokens, and weights that grow in this "
+            "direction, with a finite part that sets the shares, make them (paper A, Section 6)."
+        )
+    where = "" if isinstance(prediction.norm, Frobenius) else ", which states it for W alone"
+    return (
+        f"Conjectured: both conditions of the conjecture of paper A, Section 5.2{where}, hold; "
+        f"nobody has proved it. {_elsewhere(prediction)}"
+    )
+
+
+def _elsewhere(prediction: Prediction) -> str:
+    """What else training could end with."""
+    search = prediction.search
+    if search is None:
+        return ""
+    own = prediction.selection in search
+    others = len(search.selections) - int(own)
+    total, searched = count_words(search.total), f"{search.searched:,}"
+    tried = f"all {total}" if search.complete else f"{searched} of {total}"
+    if others:
+        number = "1 other choice is" if others == 1 else f"{others:,} other choices are"
+        return (
+            f"Of {tried} ways to choose one token per sequence that were tried, {number} stable "
+            "too: training that begins near one of them stays with it."
+        )
+    if not own:
+        return f"Of {tried} ways to choose one token per sequence that were tried, none is stable."
+    if search.complete:
+        return (
+            f"Of all {total} ways to choose one token per sequence only this one is stable: no "
+            "other can hold training back."
+        )
+    return f"Of {tried} ways to choose one token per sequence that were tried, no other is stable."
+
+
+def reach(prediction: Prediction, length: float = 10.0) -> str:
+    """What the margin means for the attention."""
+    factor = math.exp(min(length * float(prediction.margin), 700.0))
+    times = f"{factor:,.0f}" if 10 <= factor < 1e6 else f"{factor:.3g}"
+    return (
+        f"weights of length {length:g} in this direction give every selected token at least "
+        f"{times} times the attention of any other token of its sequence"
+    )

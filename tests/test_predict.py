@@ -1,0 +1,215 @@
+"""Predictions, verdicts, and training that confirms them."""
+
+import numpy as np
+import pytest
+import torch
+
+import attnmargin as am
+from attnmargin.papers.conjecture import conjecture_experiment
+from attnmargin.reviews import REVIEWS, review_data
+from tests.test_composition import orthonormal
+from tests.test_theory import contradiction, counterexample_to_theorem_4, identity_data
+
+
+def test_a_prediction_by_hand() -> None:
+    """One sequence, one query, tokens 2, 1 and −5 on a line: W = 1, guarded by the second."""
+    data = am.AttentionData([[[2.0], [1.0], [-5.0]]], [[1.0]], [1], [1.0])
+    prediction = am.predict(data)
+    assert prediction.selection.tolist() == [0]
+    assert prediction.direction.tolist() == [[1.0]]
+    assert float(prediction.margin) == 1.0
+    assert prediction.support.tolist() == [[False, True, False]]
+    assert prediction.verdict == am.Verdict.GUARANTEED
+    assert prediction.solution.status == am.Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("how", "norm"),
+    [({}, "fro"), ({"parameter": "KQ"}, "nuc"), ({"p": 1.75}, 1.75), ({"p": 3}, 3.0)],
+)
+def test_the_direction_is_that_of_the_solver(how: dict[str, object], norm: str | float) -> None:
+    data = am.random_data(3, 4, 5, name="direction")
+    prediction = am.predict(data, **how)  # type: ignore[arg-type]
+    expected = am.solve(am.token_problem(data.X, data.z, am.optimal_tokens(data)), norm)
+    torch.testing.assert_close(prediction.direction, expected.W)
+    assert prediction.norm.name == expected.norm.name
+
+
+def test_a_conjecture_is_not_a_guarantee() -> None:
+    """(K, Q): B.1 and D hold for orthonormal data, and no theorem about descent applies."""
+    prediction = am.predict(identity_data(), parameter="KQ")
+    assert prediction.verdict == am.Verdict.CONJECTURED
+    assert prediction.check("A: Conjecture of Section 5.2").outcome == am.Outcome.HOLDS
+
+
+def test_alternatives_are_listed_with_their_margins() -> None:
+    prediction = am.predict(counterexample_to_theorem_4())
+    search = prediction.search
+    assert search is not None
+    assert search.selections.tolist() == [[0, 0], [1, 0]]
+    expected = [float(am.solve(am.token_problem(prediction.data.X, prediction.data.z, s)).margin)
+                for s in search.selections]  # fmt: skip
+    assert search.margin.tolist() == pytest.approx(expected)
+
+
+def test_batch_equals_loop() -> None:
+    data = am.random_data(3, 4, 4, trials=5, name="predict loop")
+    together = am.predict(data)
+    for index in range(5):
+        one, member = am.predict(data[index]), together[index]
+        assert member.verdict == one.verdict
+        assert torch.equal(member.selection, one.selection)
+        torch.testing.assert_close(member.direction, one.direction)
+        assert str(member.search) == str(one.search)
+    with pytest.raises(am.InputError, match=r"needs one of them: prediction\[index\]"):
+        _ = together.search
+
+
+def test_several_queries_and_masks() -> None:
+    base = am.random_data(2, 3, 8, name="causal")
+    z = torch.randn(2, 3, 8, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    y = torch.tensor([[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]], dtype=torch.float64)
+    causal = torch.ones(3, 3, dtype=torch.bool).tril().expand(2, 3, 3)
+    data = am.AttentionData(base.X, z, y, base.v, causal)
+    prediction = am.predict(data)
+    assert prediction.selection.shape == (2, 3)
+    assert prediction.selection[:, 0].tolist() == [0, 0]
+    result = am.confirm(prediction)
+    assert bool(result.listed)
+
+
+def test_dtype_is_kept() -> None:
+    data = am.random_data(3, 3, 6, name="dtype")
+    assert data.y is not None
+    assert data.v is not None
+    single = am.AttentionData(*(part.float() for part in (data.X, data.z, data.y, data.v)))
+    prediction = am.predict(single)
+    assert prediction.direction.dtype == torch.float32
+    assert torch.equal(prediction.selection, am.predict(data).selection)
+    assert prediction.verdict == am.predict(data).verdict
+
+
+def test_ties_are_refused_in_one_sentence() -> None:
+    data = am.AttentionData([[[1.0], [2.0]], [[3.0], [3.0]]], [[1.0]] * 2, [1, 1], [1.0])
+    with pytest.raises(am.InputError) as error:
+        am.predict(data)
+    assert str(error.value) == (
+        "data: got tokens [0, 1] with the same best score 3 in sequence 1; needs one best token "
+        "per sequence: which one wins is not decided"
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ({"parameter": "vW"}, "parameter: got 'vW'; needs 'W' or 'KQ'"),
+        ({"parameter": "KQ", "p": 3.0}, "p: got 3 with parameter 'KQ'; needs 2"),
+        ({"p": 1.0}, "p > 1"),
+        ({"loss": "hinge"}, "loss: got 'hinge'"),
+    ],
+)
+def test_unknown_options(how: dict[str, object], text: str) -> None:
+    with pytest.raises(am.InputError) as error:
+        am.predict(am.random_data(2, 2, 2, name="options"), **how)  # type: ignore[arg-type]
+    assert text in str(error.value)
+
+
+def test_no_labels_or_no_head() -> None:
+    with pytest.raises(am.InputError, match="y: got nothing"):
+        am.predict(am.AttentionData([[[1.0], [2.0]]], [[1.0]]))
+
+
+def test_a_contradiction_is_predicted_not_raised() -> None:
+    prediction = am.predict(contradiction())
+    assert prediction.solution.status == am.Status.INFEASIBLE
+    assert bool(torch.isnan(prediction.margin))
+
+
+def test_confirm_agrees_with_a_guarantee() -> None:
+    prediction = am.predict(review_data())
+    result = am.confirm(prediction)
+    words = [r.words[t] for r, t in zip(REVIEWS, result.selection.tolist(), strict=True)]
+    assert words == ["dull", "wonderful", "great", "slow", "boring", "brilliant"]
+    assert prediction.verdict == am.Verdict.GUARANTEED
+    assert bool(result.agrees & result.listed & result.stays)
+    assert float(result.correlation[-1]) > 0.999
+    assert result.steps == 4000
+    record = result.run.steps.tolist().index(int(result.settled))
+    assert bool((result.run.selection[record:] == result.selection).all())
+    assert bool((result.run.selection[record - 1] != result.selection).any())
+
+
+def test_confirm_says_where_training_went_instead() -> None:
+    result = am.confirm(am.predict(counterexample_to_theorem_4()))
+    assert not bool(result.agrees)
+    assert bool(result.listed)
+    assert not bool(result.stays)
+    assert float(result.own_correlation) > 0.999 > float(result.correlation[-1])
+
+
+def test_confirm_same_seed_same_bits() -> None:
+    prediction = am.predict(am.random_data(3, 3, 4, name="bits"), parameter="KQ")
+    first, second, third = (am.confirm(prediction, steps=50, seed=s) for s in (0, 0, 1))
+    assert torch.equal(first.run.W, second.run.W)
+    assert not torch.equal(first.run.W, third.run.W)
+
+
+def test_confirm_needs_steps() -> None:
+    with pytest.raises(am.InputError, match="steps: got 0; needs at least one step"):
+        am.confirm(am.predict(am.random_data(2, 2, 2, name="options")), steps=0)
+
+
+def test_mixtures_have_a_finite_part_and_training_finds_both() -> None:
+    """Paper A, Section 6, with the head of Lemma 6: shares as computed, direction as predicted."""
+    data = orthonormal(5, 6, seed=3)
+    assert data.v is not None
+    head = am.QuadraticHead(data.v, 0.35)
+    prediction = am.predict(data, loss="linear", head=head)
+    assert prediction.finite is not None
+    assert list(prediction.verdict) == [am.Verdict.CONJECTURED] * 5
+    share = am.optimal_composition(data, head)
+    logits = am.logits(data, prediction.finite.W).masked_fill(~prediction.selection, -torch.inf)
+    torch.testing.assert_close(torch.softmax(logits, -1), share, atol=1e-9, rtol=0)
+    result = am.confirm(prediction, steps=20_000, lr=0.02)
+    assert bool(result.agrees.all())
+    assert float(result.own_correlation.min()) > 0.95
+    torch.testing.assert_close(am.probabilities(data, result.run.W[-1]), share, atol=0.02, rtol=0)
+
+
+def test_lemma_6_bounds_the_mixture() -> None:
+    """Score gaps 0.1, 0.1, 1.0 and λ between 0.1 and 3 · 1.0 / 2: two or three tokens."""
+    data = identity_data((1,), (1.2, 1.1, 1.0, 0.0))
+    head = am.QuadraticHead(data.v, 0.5)
+    prediction = am.predict(data, loss="linear", head=head)
+    check = prediction.check("A: Lemma 6")
+    assert check.outcome == am.Outcome.HOLDS
+    assert 2 <= int(prediction.selection.sum()) <= 3
+    outside = am.predict(data, loss="linear", head=am.QuadraticHead(data.v, 0.04))
+    assert outside.check("A: Lemma 6").outcome == am.Outcome.FAILS
+    assert outside.check("A: Assumption E").outcome == am.Outcome.HOLDS
+    assert prediction.check("A: Assumption E").outcome == am.Outcome.FAILS
+
+
+def test_the_conjecture_from_one_call() -> None:
+    record = conjecture_experiment(8, (6, 30), n=3, T=3)
+    assert record["holds"]
+    assert [row["trials"] for row in record["rows"]] == [4, 4]
+    wide = record["rows"][1]
+    assert wide["both"] == wide["selected"] > 0
+    with pytest.raises(am.InputError, match="trials: got 1; needs at least one for each of 2"):
+        conjecture_experiment(1, (6, 30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [5, 10, 20])
+def test_guarantees_are_kept_and_alternatives_are_complete(d: int) -> None:
+    """500 instances on the sphere in all: n = T = 5, training from zero."""
+    data = am.random_data(5, 5, d, trials=167, name="A:verdicts")
+    prediction = am.predict(data)
+    result = am.confirm(prediction)
+    guaranteed = torch.from_numpy(np.asarray(prediction.verdict == am.Verdict.GUARANTEED))
+    depends = torch.from_numpy(np.asarray(prediction.verdict == am.Verdict.DEPENDS))
+    assert int(guaranteed.sum()) > 0
+    assert bool(result.agrees[guaranteed].all())
+    assert float(result.correlation[-1][guaranteed].min()) >= 0.99
+    assert float(result.listed[depends].double().mean()) >= 0.98

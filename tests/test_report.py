@@ -1,0 +1,178 @@
+"""Pages: complete, readable without the network, and true to the prediction."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import attnmargin as am
+from attnmargin.plot import svg
+from attnmargin.report import prediction_page
+from attnmargin.report.demo import review_words
+from attnmargin.report.pictures import token_panel
+from attnmargin.report.sentences import headline, verdict_sentence
+from attnmargin.report.words import listing, name_tokens
+from attnmargin.reviews import review_data
+from tests.test_composition import orthonormal
+from tests.test_theory import contradiction, counterexample_to_theorem_4, identity_data
+
+VOID = {"meta", "path", "use", "rect", "br"}
+
+
+class Balanced(HTMLParser):
+    """Counts open tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parsed(page: str) -> str:
+    """The text of a page whose tags all close."""
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    return " ".join(parser.text)
+
+
+@pytest.fixture(scope="module")
+def demo() -> tuple[am.Prediction, am.Confirmation]:
+    prediction = am.predict(review_data())
+    return prediction, am.confirm(prediction)
+
+
+def test_the_demo_page_has_every_part(demo: tuple[am.Prediction, am.Confirmation]) -> None:
+    prediction, result = demo
+    page = prediction_page(prediction, review_words(), result)
+    text = parsed(page)
+    for title in (
+        "The words used here", "What attention will select", "By what margin", "How it looks",
+        "Training confirms it", "Could it end elsewhere?", "Why: what the papers say",
+        "The certificate", "Run it again, and cite it",
+    ):  # fmt: skip
+        assert title in text
+    for check in prediction.checks:
+        assert check.label in text
+        assert check.meaning in text
+    assert text.count("asked about “plot”, label −1 (bad)") >= 2
+    assert "0.775" in text
+
+
+def test_pages_need_no_network_and_pictures_have_words(
+    demo: tuple[am.Prediction, am.Confirmation],
+) -> None:
+    prediction, result = demo
+    page = prediction_page(prediction, review_words(), result)
+    assert not re.findall(r'(?:src|href)="(?!#)', page)
+    assert "<script" not in page
+    assert "@import" not in page
+    pictures = re.findall(r"<svg [^>]*>", page)
+    assert len(pictures) == 8
+    assert all('role="img"' in tag and "aria-label=" in tag for tag in pictures)
+    assert page.count("<figcaption>") == 8
+    assert "prefers-color-scheme: dark" in page
+    assert "#010203" not in page  # ink takes the colour of the text
+
+
+def test_same_prediction_same_page(demo: tuple[am.Prediction, am.Confirmation]) -> None:
+    prediction, result = demo
+    first, second = (prediction_page(prediction, review_words(), result) for _ in range(2))
+    assert first == second
+
+
+def test_headlines() -> None:
+    words = review_words()
+    sure = am.predict(review_data())
+    assert headline(sure, words).startswith("Attention will learn to select “dull”, “wonderful”")
+    unsure = am.predict(counterexample_to_theorem_4())
+    assert headline(unsure, name_tokens(unsure.data)) == (
+        "Attention may learn to select token 0 of sequence 0 and token 0 of sequence 1: it depends "
+        "on where training begins"
+    )
+    impossible = am.predict(contradiction())
+    assert headline(impossible, name_tokens(impossible.data)).startswith("No attention weights can")
+
+
+def test_verdicts_in_sentences() -> None:
+    sure = verdict_sentence(am.predict(identity_data()))
+    assert sure.startswith("Guaranteed: training by gradient descent that begins at zero")
+    assert sure.endswith("only this one is stable: no other can hold training back.")
+    unsure = verdict_sentence(am.predict(counterexample_to_theorem_4()))
+    assert "Of all 4 ways to choose" in unsure
+    assert "1 other choice is stable too" in unsure
+    guess = verdict_sentence(am.predict(identity_data(), parameter="KQ"))
+    assert guess.startswith("Conjectured: ")
+    limited = am.predict(am.random_data(5, 5, 20, name="theory", min_gap=0.1), limit=100)
+    assert "Of 100 of 3,125 ways" in verdict_sentence(limited)
+    mixed = am.predict(orthonormal(1, 5)[0], head=am.QuadraticHead(orthonormal(1, 5)[0].v, 0.4))
+    assert "mixtures of tokens" in verdict_sentence(mixed)
+
+
+@pytest.mark.parametrize("how", [{}, {"parameter": "KQ"}, {"p": 3.0}])
+def test_pages_of_wide_and_flat_tokens(how: dict[str, object]) -> None:
+    for d in (1, 2, 5):
+        data = am.random_data(2, 3, d, name="page", distribution="gaussian")
+        prediction = am.predict(data, **how)  # type: ignore[arg-type]
+        text = parsed(prediction_page(prediction, result=am.confirm(prediction, steps=50)))
+        assert "sequence 1" in text
+
+
+def test_a_page_of_mixtures() -> None:
+    data = orthonormal(1, 5)[0]
+    prediction = am.predict(data, loss="linear", head=am.QuadraticHead(data.v, 0.4))
+    text = parsed(prediction_page(prediction, result=am.confirm(prediction, steps=200)))
+    assert "W_fin" in text
+    assert "Lemma 6" in text
+
+
+def test_a_page_of_many_sequences_stays_short() -> None:
+    data = am.random_data(60, 3, 80, name="many")
+    page = prediction_page(am.predict(data, limit=64))
+    assert "… and 20 more sequences." in page
+    assert page.count("<svg ") == 6
+
+
+def test_panels_show_the_margin_where_it_is() -> None:
+    """In the projection, support tokens lie exactly one margin below the selected token."""
+    data = am.random_data(3, 4, 6, name="panel")
+    prediction = am.predict(data)
+    for i in range(3):
+        panel = token_panel(prediction, name_tokens(data), i, None)
+        level = panel["tokens"] @ panel["direction"]
+        below = level[panel["selected"]] - level[panel["support"]]
+        np.testing.assert_allclose(below, 1.0, atol=1e-9)
+
+
+def test_listing() -> None:
+    assert listing(["a"]) == "a"
+    assert listing(["a", "b", "c"]) == "a, b and c"
+    assert listing(list("abcdef"), most=4) == "a, b, c and 3 more"
+
+
+def test_names_must_fit() -> None:
+    data = am.random_data(2, 3, 4, name="names")
+    with pytest.raises(am.InputError, match=r"words: got 2 rows of \[2\] names; needs 2 rows of 3"):
+        name_tokens(data, [["a", "b"]] * 2)
+
+
+def test_pictures_are_deterministic_text() -> None:
+    from attnmargin.plot import Curves, draw_curves
+
+    line = {"name": "a", "x": np.arange(3.0), "y": np.arange(1.0, 4.0)}
+    data = Curves(title="t", axes=("x", "y"), logarithmic=(False, True), curves=[line])  # type: ignore[list-item]
+    first, second = (svg(draw_curves(data), "a < b") for _ in range(2))
+    assert first == second
+    assert 'aria-label="a &lt; b"' in first
