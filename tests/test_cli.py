@@ -26,14 +26,6 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return int(str(stopped.value.code or 0)), captured.out, captured.err
 
 
-def with_words(data: am.AttentionData, words: list[list[str]], path: Path) -> Path:
-    """A data file with the names of its tokens."""
-    assert data.y is not None
-    assert data.v is not None
-    parts = {"X": data.X, "z": data.z, "y": data.y, "v": data.v}
-    return write_npz(path, {**parts, "words": np.array(words)})
-
-
 @pytest.fixture
 def data_file(tmp_path: Path) -> Path:
     return am.random_data(4, 5, 6, name="cli").save(tmp_path / "data.npz")
@@ -148,7 +140,7 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
     unlabelled = write_npz(tmp_path / "unlabelled.npz", {"X": data.X, "z": data.z})
     problem = optimal_problem(data).save(tmp_path / "problem.npz")
     batch = am.random_data(2, 2, 2, trials=2, name="cli").save(tmp_path / "batch.npz")
-    named = with_words(data, [["a", "b"]], tmp_path / "named.npz")
+    named = data.save(tmp_path / "named.npz", [["a", "b"]])
     page = tmp_path / "page.html"
     nonsense = tmp_path / "nonsense.json"
     nonsense.write_text('{"a": 1}')
@@ -247,7 +239,7 @@ def test_predict_tells_people(capsys: pytest.CaptureFixture[str], data_file: Pat
     assert out.startswith("Depends on the start")
     assert f"selection {prediction.selection.tolist()}" in out
     assert "A: Theorem 6" in out
-    assert "training, 4,000 steps: the predicted tokens" in out
+    assert "training selects the predicted tokens (4,000 steps, the same from step" in out
 
 
 def test_predict_tells_programs(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
@@ -294,7 +286,7 @@ def test_predict_writes_a_page_with_the_words_of_the_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 1.0]], [1], [1.0, 0.0])
-    path = with_words(data, [["<b>good", "bad"]], tmp_path / "data.npz")
+    path = data.save(tmp_path / "data.npz", [["<b>good", "bad"]])
     page, solution = tmp_path / "page.html", tmp_path / "solution.npz"
     code, out, _ = run(capsys, "predict", path, "--verify", "--html", page, "--out", solution)
     assert code == 0

@@ -74,3 +74,13 @@ def test_zero_and_single_precision() -> None:
         am.rank_profile([[float("nan")]])
     with pytest.raises(am.InputError, match="selection: got tokens from 9 to 9"):
         am.token_probability(am.random_data(3, 4, 5), torch.zeros(5, 5).double(), [9, 9, 9])
+
+
+def test_composed_correlation_by_hand() -> None:
+    """W = 3a + 4b lies in the plane; with a part of size 5 across it the cosine is 1/√2."""
+    a, b, c = torch.eye(3, dtype=torch.float64).unsqueeze(1)
+    assert float(am.composed_correlation(3 * a + 4 * b, 2 * b, a)) == pytest.approx(1.0)
+    assert float(am.composed_correlation(3 * a + 4 * b + 5 * c, 2 * b, a)) == pytest.approx(
+        0.5**0.5
+    )
+    assert float(am.composed_correlation(3 * a, 0 * b, a)) == pytest.approx(1.0)

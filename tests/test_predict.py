@@ -147,6 +147,20 @@ def test_confirm_says_where_training_went_instead() -> None:
     assert float(result.own_correlation) > 0.999 > float(result.correlation[-1])
 
 
+def test_an_end_that_is_not_listed_is_explained() -> None:
+    """A score gap of 0.004: after 4,000 steps a better support token still pulls."""
+    data = am.random_data(5, 5, 20, trials=16, name="A:verdicts")[15]
+    prediction = am.predict(data)
+    early = am.confirm(prediction)
+    assert not bool(early.listed)
+    words = early.explain()
+    assert "in sequence 1 the support token 2 scores" in words
+    assert words.endswith("pulls it away; train longer")
+    assert am.confirm(prediction, steps=8000).explain() == "training selects the predicted tokens"
+    first = am.confirm(prediction, steps=1).explain()
+    assert "the softmax is not saturated" in first
+
+
 def test_confirm_same_seed_same_bits() -> None:
     prediction = am.predict(am.random_data(3, 3, 4, name="bits"), parameter="KQ")
     first, second, third = (am.confirm(prediction, steps=50, seed=s) for s in (0, 0, 1))

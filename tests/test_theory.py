@@ -81,11 +81,8 @@ def test_theorem_4_needs_more_than_b2() -> None:
 
 def counterexample_to_theorem_6() -> am.AttentionData:
     """docs/errata.md: Assumption C holds, and short steps end elsewhere."""
-    data = am.random_data(2, 3, 2, trials=1335, name="errata")[1334]
-    assert data.v is not None
-    return am.AttentionData(
-        data.X.round(decimals=2), data.z.round(decimals=2), data.y, data.v.round(decimals=2)
-    )
+    X = [[[0.07, -1.0], [0.8, 0.6], [-1.0, -0.07]], [[-0.5, -0.87], [0.77, -0.64], [0.72, -0.69]]]
+    return am.AttentionData(X, [[0.39, 0.92], [-0.76, -0.65]], [1, -1], [0.17, -0.99])
 
 
 def test_theorem_6_needs_a_long_first_step() -> None:

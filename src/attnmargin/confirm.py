@@ -11,15 +11,19 @@ from attnmargin.attention import objective, probabilities, sequences
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.errors import InputError
+from attnmargin.locality import locality
 from attnmargin.measure import composed_correlation, correlation
 from attnmargin.predict import Prediction
 from attnmargin.search import Progress
+from attnmargin.selection import scores
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import excess_loss, staying_loss
 from attnmargin.training import Trajectory, train
 
 # Records of a run, and the softmax entry above which a token of a mixture counts as selected.
 _RECORDS, _SELECTED = 400, 1e-3
+# Mean of the largest softmax entries above which the softmax counts as saturated.
+_SATURATED = 0.99
 
 
 @final
@@ -27,6 +31,7 @@ _RECORDS, _SELECTED = 400, 1e-3
 class Confirmation:
     """A training run beside its prediction; tensors have the batch shape."""
 
+    prediction: Prediction
     run: Trajectory
     selection: Tensor  # int (*B, n): the most likely tokens at the end; bool sets (*B, n, T)
     agrees: Tensor  # bool (*B,): they are the predicted ones
@@ -40,6 +45,38 @@ class Confirmation:
     def steps(self) -> int:
         """Number of steps."""
         return int(self.run.steps[-1])
+
+    def explain(self, index: tuple[int, ...] = ()) -> str:
+        """Where the training of one instance ended, and why it may not be the last word."""
+        if bool(self.agrees[index]):
+            return "training selects the predicted tokens"
+        chosen = self.selection[index].tolist()
+        if bool(self.listed[index]):
+            return f"training selects {chosen}, a listed alternative"
+        return f"training selects {chosen}, not a listed alternative: {self._unfinished(index)}"
+
+    def _unfinished(self, index: tuple[int, ...]) -> str:
+        share = float(self.run.probability[-1][index])
+        if share < _SATURATED:
+            return (
+                f"the softmax is not saturated, its largest entry is {share:.3g} on average; train "
+                "longer, or the weights rest at a finite point"
+            )
+        data = self.prediction.data[index] if index else self.prediction.data
+        if self.prediction.head is not None:
+            return "train longer, or with smaller steps"
+        found = locality(data, self.selection[index], self.prediction.norm)
+        if not bool(found.feasible):
+            return "no direction selects these tokens, so they cannot stay; train longer"
+        if bool(found.local):
+            return "it is locally optimal, and the search, which was not complete, missed it"
+        *where, token = found.pull.nonzero()[0].tolist()
+        own = int(self.selection[index][tuple(where)])
+        gamma = scores(data)[tuple(where)]
+        return (
+            f"in sequence {where[0]} the support token {token} scores {float(gamma[token]):.4g}, "
+            f"more than the {float(gamma[own]):.4g} of token {own}, and pulls it away; train longer"
+        )
 
 
 def confirm(
@@ -93,6 +130,7 @@ def confirm(
     batch = len(prediction.data.batch_shape)
     same = (selection == prediction.selection).flatten(batch).all(-1)
     return Confirmation(
+        prediction,
         run,
         selection,
         same,
@@ -147,4 +185,5 @@ def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor) -> Confir
     finite, direction = (s.W.nan_to_num(nan=0.0) for s in (prediction.finite, prediction.solution))
     own = composed_correlation(run.W[-1], finite, direction)
     unknown = torch.zeros_like(same)
-    return Confirmation(run, chosen, same, same, aligned, own, _settled(run, batch), unknown)
+    settled = _settled(run, batch)
+    return Confirmation(prediction, run, chosen, same, same, aligned, own, settled, unknown)

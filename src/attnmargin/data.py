@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Self, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -173,10 +174,14 @@ class AttentionData:
         batch = f"batch {tuple(self.batch_shape)}, " if self.batch_shape else ""
         return f"AttentionData({batch}n={self.n}, T={self.T}, d={self.d}, {self.X.dtype})"
 
-    def save(self, path: str | Path) -> Path:
-        """Write ``.npz`` with the arrays X, z, y, v, mask that are present."""
+    def save(self, path: str | Path, words: list[list[str]] | None = None) -> Path:
+        """Write ``.npz`` with the arrays X, z, y, v, mask that are present.
+
+        ``words`` are names of the tokens, n lists of T, which pages use.
+        """
         fields = {"X": self.X, "z": self.z, "y": self.y, "v": self.v, "mask": self.mask}
-        return write_npz(path, {name: value for name, value in fields.items() if value is not None})
+        present = {name: value for name, value in fields.items() if value is not None}
+        return write_npz(path, present if words is None else {**present, "words": np.array(words)})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

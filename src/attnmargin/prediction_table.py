@@ -97,6 +97,7 @@ def _check(check: Check) -> dict[str, Any]:
 def _training(result: Confirmation, index: tuple[int, ...]) -> dict[str, Any]:
     return {
         "steps": result.steps,
+        "words": result.explain(index),
         "selection": result.selection[index].tolist(),
         "agrees": bool(result.agrees[index]),
         "listed": bool(result.listed[index]),
@@ -162,13 +163,9 @@ def _check_table(checks: list[dict[str, Any]]) -> Table:
 
 
 def _training_words(training: dict[str, Any]) -> str:
-    if training["agrees"]:
-        end = "the predicted tokens"
-    else:
-        kind = "a listed alternative" if training["listed"] else "not a listed alternative"
-        end = f"{training['selection']}, {kind}"
     return (
-        f"training, {training['steps']:,} steps: {end}, from step {training['settled']} on; "
+        f"{training['words']} ({training['steps']:,} steps, the same from step "
+        f"{training['settled']} on); "
         f"correlation {short(training['correlation'], '.6f')} with the prediction, "
         f"{short(training['own correlation'], '.6f')} with the SVM of what was selected"
     )

@@ -30,7 +30,7 @@ def write_demo(path: Path) -> dict[str, Any]:
         target / "index.html", prediction, words, result, "attnmargin demo --out demo"
     )
     files = [
-        prediction.data.save(target / "data.npz"),
+        prediction.data.save(target / "data.npz", words.names),
         prediction.solution.save(target / "solution.npz"),
     ]
     return {
@@ -54,8 +54,7 @@ def _findings(words: Words, prediction: Any, result: Any) -> list[str]:
         f"gap {float(solution.certificate.gap):.1e}"
     )
     lines.append(
-        f"training, {result.steps:,} steps: "
-        f"{'the predicted tokens' if bool(result.agrees) else 'other tokens'} from step "
-        f"{int(result.settled)} on, correlation {float(result.correlation[-1]):.5f}"
+        f"{result.explain()} from step {int(result.settled)} of {result.steps:,} on, "
+        f"correlation {float(result.correlation[-1]):.5f}"
     )
     return lines

@@ -182,6 +182,7 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
             chosen = torch.nn.functional.one_hot(chosen, prediction.data.T).bool()
         text = f"Training selected {listing(selected_words(words, chosen))} instead"
         text += ", one of the stable choices below." if bool(result.listed) else "."
+        text += "" if bool(result.listed) else f" In short: {result.explain()}."
     if bool(result.stays):
         text += (
             " The loss is now so low that the selection can never change again as long as the loss "
