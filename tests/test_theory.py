@@ -76,6 +76,7 @@ def test_theorem_4_needs_more_than_b2() -> None:
     run = am.train(data, lr="auto", normalize=False, steps=100_000, record=100_000)
     assert prediction.selection.tolist() == [0, 0]
     assert run.selection[-1].tolist() == [1, 0]
+    assert prediction.search is not None
     assert run.selection[-1] in prediction.search
 
 
@@ -196,7 +197,7 @@ def test_batch_equals_loop(how: dict[str, object]) -> None:
 
 def test_theorems_about_w_are_silent_about_factors_and_mirror_descent() -> None:
     for how in ({"parameter": "KQ"}, {"p": 3.0}):
-        prediction = am.predict(identity_data(), **how)  # type: ignore[arg-type]
+        prediction = am.predict(identity_data(), **how)
         for name in ("Theorem 3", "Theorem 4", "Theorem 6", "Theorem 7"):
             assert prediction.check(f"A: {name}").outcome == am.Outcome.UNDECIDABLE
         assert prediction.verdict != am.Verdict.GUARANTEED

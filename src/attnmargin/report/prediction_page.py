@@ -9,7 +9,7 @@ from attnmargin.certify import Status
 from attnmargin.confirm import Confirmation
 from attnmargin.losses import as_loss
 from attnmargin.plot import draw_curves, draw_tokens, svg
-from attnmargin.predict import Prediction
+from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.html import (
     cell,
     figure,
@@ -109,14 +109,18 @@ def _token_map(prediction: Prediction, words: Words) -> str:
         rows.append(f'<h3>{escape(words.titles[i])}</h3><ul class="tokens">{"".join(tokens)}</ul>')
     if prediction.data.n > _MOST_SEQUENCES:
         rows.append(paragraph(f"… and {prediction.data.n - _MOST_SEQUENCES} more sequences."))
-    return section("What attention will select", paragraph(_SCORE), *rows)
+    sure = prediction.verdict != Verdict.DEPENDS
+    title = "What attention will select" if sure else "The best tokens, which attention may select"
+    return section(title, paragraph(_SCORE), *rows)
 
 
 def _margin(prediction: Prediction) -> str:
     solution = prediction.solution
     margin, value = float(prediction.margin), float(solution.value)
+    sure = prediction.verdict != Verdict.DEPENDS
     text = (
-        f"In training ({optimiser(prediction)}) the weights grow without bound, and their "
+        f"{'In training' if sure else 'If training'} ({optimiser(prediction)}) "
+        f"{'' if sure else 'ends with these tokens, '}the weights grow without bound, and their "
         "direction turns to one table of numbers, W_mm: the shortest one that lifts every selected "
         "token at least one unit above all others of its sequence. The shorter it is, the easier "
         "the selection: the margin is 1 / length."
@@ -141,10 +145,11 @@ def _margin(prediction: Prediction) -> str:
 
 def _pictures(prediction: Prediction, words: Words, result: Confirmation | None) -> str:
     count = min(prediction.data.n, _MOST_PICTURES)
-    picked = selected_words(words, chosen_tokens(prediction))
+    chosen = chosen_tokens(prediction)
     drawn = []
     for i in range(count):
-        caption = f"{words.titles[i]}: the star is {picked[i]}."
+        stars = [words.names[i][t] for t in chosen[i].nonzero().flatten().tolist()]
+        caption = f"{words.titles[i]}: the star is {listing(stars)}."
         picture = svg(draw_tokens(token_panel(prediction, words, i, result)), caption)
         drawn.append(figure(picture, caption))
     more = prediction.data.n - count
