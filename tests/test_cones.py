@@ -66,6 +66,15 @@ def test_the_cone_of_directions_is_bregman(p: float) -> None:
     assert torch.equal(am.in_direction_cone(W, reference, mu, p=p), away <= mu)
 
 
+def test_bad_cones_are_told_in_a_sentence() -> None:
+    with pytest.raises(am.InputError, match="W1 and W2: got shapes"):
+        am.in_direction_cone([1.0], [[1.0]], mu=0.1)
+    with pytest.raises(am.InputError, match="reference: got nan"):
+        am.in_direction_cone([[1.0]], [[float("nan")]], mu=0.1)
+    with pytest.raises(am.InputError, match="p: got 'x'; needs a number"):
+        am.in_direction_cone([[1.0]], [[1.0]], mu=0.1, p="x")  # type: ignore[arg-type]
+
+
 def test_mu_must_be_positive() -> None:
     with pytest.raises(am.InputError, match="mu: got 0; needs a positive number"):
         am.in_direction_cone([[1.0]], [[1.0]], mu=0)

@@ -89,3 +89,12 @@ def test_other_byte_orders_are_read(tmp_path: Path) -> None:
     big = {"X": data.X.numpy().astype(">f8"), "z": data.z.numpy().astype(">f8")}
     loaded = am.AttentionData.load(write_npz(tmp_path / "big.npz", big))
     assert bool((loaded.X == data.X).all())
+
+
+def test_what_a_link_points_to_is_replaced(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.npz", tmp_path / "link.npz"
+    write_npz(target, {"a": np.zeros(1)})
+    link.symlink_to(target)
+    write_npz(link, {"a": np.ones(1)})
+    assert link.is_symlink()
+    assert read_npz(target)["a"].tolist() == [1.0]

@@ -137,6 +137,12 @@ def test_selections_are_ordered_and_certified() -> None:
     assert found.selections[0] in found
 
 
+@pytest.mark.parametrize("limit", [0, -1, 2.5, "many", True])
+def test_a_limit_is_a_positive_number(limit: object) -> None:
+    with pytest.raises(am.InputError, match=r"limit: got .*; needs a number of selections"):
+        am.local_selections(am.random_data(2, 2, 2, name="x"), limit=limit)  # type: ignore[arg-type]
+
+
 def test_a_search_is_about_one_instance() -> None:
     with pytest.raises(am.InputError, match="needs one instance, such as data"):
         am.local_selections(am.random_data(2, 2, 2, trials=3, name="x"))

@@ -89,6 +89,62 @@ def test_dtype_is_kept() -> None:
     assert prediction.verdict == am.predict(data).verdict
 
 
+def test_one_query_in_the_shape_of_several() -> None:
+    data = am.random_data(3, 3, 4, name="single")
+    assert data.y is not None
+    wide = am.AttentionData(data.X, data.z.unsqueeze(1), data.y.unsqueeze(1), data.v)
+    first, second = am.predict(data), am.predict(wide)
+    assert second.selection.shape == (3, 1)
+    assert first.verdict == second.verdict
+    assert torch.equal(first.support, second.support.squeeze(1))
+
+
+def test_an_empty_batch() -> None:
+    data = am.random_data(2, 2, 3, trials=2, name="empty")[:0]
+    prediction = am.predict(data)
+    assert prediction.verdict.shape == (0,)
+    assert am.predict(data, head=am.QuadraticHead(torch.ones(3).double(), 1.0)).verdict.shape == (
+        0,
+    )
+
+
+def test_members_by_a_tensor() -> None:
+    prediction = am.predict(am.random_data(2, 2, 3, trials=3, name="members"))
+    for index in (torch.tensor([1]), torch.tensor([False, True, False]), [1], slice(1, 2)):
+        member = prediction[index]
+        assert member.data.batch_shape == member.verdict.shape == (1,)
+        assert member.checks[0].outcome.shape == member.selection.shape[:1] == (1,)
+    with pytest.raises(am.InputError, match=r"index: got 7 for a batch of shape \(3,\)"):
+        _ = prediction[7]
+
+
+def test_single_tokens_of_a_head_that_is_not_linear_are_no_conjecture() -> None:
+    data = am.random_data(2, 3, 4, name="vertex")
+    assert data.v is not None
+    assert am.predict(data, head=am.QuadraticHead(data.v, 0.0)).verdict == am.Verdict.DEPENDS
+
+
+def test_mixtures_in_single_precision() -> None:
+    data = orthonormal(1, 4)[0]
+    assert data.y is not None
+    assert data.v is not None
+    single = am.AttentionData(*(part.float() for part in (data.X, data.z, data.y, data.v)))
+    head = am.QuadraticHead(data.v.float(), 0.5)
+    prediction = am.predict(single, head=head)
+    assert prediction.direction.dtype == torch.float32
+    double = am.predict(data, head=am.QuadraticHead(data.v, 0.5))
+    assert torch.equal(prediction.selection, double.selection)
+
+
+def test_a_repeated_token_makes_a_mixture_ambiguous() -> None:
+    data = orthonormal(1, 4)[0]
+    X = torch.cat((data.X, data.X[:, :1]), 1)
+    twice = am.AttentionData(X, data.z, data.y, data.v)
+    prediction = am.predict(twice, head=am.QuadraticHead(data.v, 2.0))
+    assert prediction.check("A: The mixture is unique").outcome == am.Outcome.FAILS
+    assert prediction.verdict == am.Verdict.DEPENDS
+
+
 def test_ties_are_refused_in_one_sentence() -> None:
     data = am.AttentionData([[[1.0], [2.0]], [[3.0], [3.0]]], [[1.0]] * 2, [1, 1], [1.0])
     with pytest.raises(am.InputError) as error:

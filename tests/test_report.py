@@ -108,8 +108,8 @@ def test_headlines() -> None:
 
 def test_verdicts_in_sentences() -> None:
     sure = verdict_sentence(am.predict(identity_data()))
-    assert sure.startswith("Guaranteed: training by gradient descent that begins at zero")
-    assert sure.endswith("only this one is stable: no other can hold training back.")
+    assert sure.startswith("Guaranteed: training by gradient descent that begins at zero, with a")
+    assert "only this one is stable, and there is no point of rest" in sure
     unsure = verdict_sentence(am.predict(counterexample_to_theorem_4()))
     assert "Of all 4 ways to choose" in unsure
     assert "1 other choice is stable too" in unsure
@@ -136,6 +136,39 @@ def test_a_page_of_mixtures() -> None:
     text = parsed(prediction_page(prediction, result=am.confirm(prediction, steps=200)))
     assert "W_fin" in text
     assert "Lemma 6" in text
+
+
+def test_odd_words_are_plain_text() -> None:
+    """Dollar signs are no formulas, and a font without a letter is no error."""
+    data = am.random_data(1, 3, 4, name="odd")
+    words = name_tokens(data, [["$\\frac{a}$", "$x_{$", "字"]], ["costs $5 & <more>"])
+    text = parsed(prediction_page(am.predict(data), words))
+    assert "costs $5 & <more>" in text
+
+
+def test_ids_are_unique(demo: tuple[am.Prediction, am.Confirmation]) -> None:
+    prediction, result = demo
+    page = prediction_page(prediction, review_words(), result)
+    names = re.findall(r'\bid="([^"]+)"', page)
+    assert len(names) > 100
+    assert len(set(names)) == len(names)
+    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(names)
+
+
+def test_a_hidden_sequence_is_not_drawn() -> None:
+    data = am.random_data(2, 3, 4, name="hidden")
+    mask = [[True, True, True], [False, False, False]]
+    hidden = am.AttentionData(data.X, data.z, data.y, data.v, mask)
+    page = prediction_page(am.predict(hidden))
+    assert page.count("<svg ") == 1
+    assert "nan" not in parsed(page)
+
+
+def test_an_infeasible_page_has_no_empty_numbers() -> None:
+    prediction = am.predict(contradiction())
+    text = parsed(prediction_page(prediction, result=am.confirm(prediction, steps=20)))
+    assert "nan" not in text
+    assert "correlation with W_mm" not in text
 
 
 def test_a_page_of_many_sequences_stays_short() -> None:

@@ -104,7 +104,8 @@ def test_the_first_step_ends_below_the_level_and_a_shorter_one_does_not() -> Non
     data = identity_data((1, -1))
     facts = Facts(data)
     length = float(facts.first_step)
-    gaps = torch.tensor([1.0, 1.0], dtype=torch.float64)
+    # Γ = 2, the gap is 1, and A = max ‖x‖ ‖z‖ ‖W‖ = √2 · √(4/3).
+    q = 1.0 / (4.0 * 2.0 * math.sqrt(2.0) * math.sqrt(4.0 / 3.0))
 
     def excess(r: float) -> float:
         s = am.probabilities(data, r * facts.first_direction)
@@ -115,9 +116,61 @@ def test_the_first_step_ends_below_the_level_and_a_shorter_one_does_not() -> Non
         )
 
     best = am.scores(data).amax(-1)
-    half = torch.nn.functional.softplus(-(best - gaps / 2)) - torch.nn.functional.softplus(-best)
-    level = float(half.amin()) / 2
+    cost = torch.nn.functional.softplus(-(best - q)) - torch.nn.functional.softplus(-best)
+    level = float(cost.amin()) / 2
     assert excess(length * 1.0001) < level < excess(length * 0.999)
+
+
+def test_theorem_5_is_not_true_for_equal_scores_either() -> None:
+    prediction = am.predict(counterexample_to_theorem_4())
+    assert prediction.check("A: Theorem 5").outcome == am.Outcome.FAILS
+
+
+def degenerate() -> am.AttentionData:
+    """The fourth row is the sum of the first two less the third: its multiplier can be zero."""
+    X = [[row, [0.0, 0.0, 0.0]] for row in ([1.0, 2, 0], [1.0, -1, 2], [1.0, -1, -2], [1.0, 2, 4])]
+    return am.AttentionData(X, [[1.0, 0, 0]] * 4, [1, 1, 1, -1], [1.0, -0.1, -0.19])
+
+
+def test_a_token_that_pulls_without_need_does_not_exclude_a_selection() -> None:
+    """[0, 0, 0, 0] is not locally optimal by Definition 2, and training stays with it."""
+    prediction = am.predict(degenerate())
+    assert prediction.search is not None
+    assert prediction.search.selections.tolist() == [[0, 0, 0, 1]]
+    assert [0, 0, 0, 0] in prediction.search.marginal.tolist()
+    assert prediction.verdict == am.Verdict.DEPENDS
+    result = am.confirm(prediction, steps=20_000)
+    assert result.selection.tolist() == [0, 0, 0, 0]
+    assert bool(result.listed)
+
+
+def test_a_word_that_stands_twice_is_a_mixture_that_no_search_sees() -> None:
+    X = [[[-2.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]
+    prediction = am.predict(am.AttentionData(X, [[1.0, 0.0]] * 2, [1, 1], [3.0, 6.1]))
+    assert prediction.verdict == am.Verdict.DEPENDS
+    assert prediction.check("A: Assumption D").outcome == am.Outcome.UNDECIDABLE
+
+
+def test_there_is_no_point_of_rest_if_queries_lie_on_one_side() -> None:
+    """⟨∇L, v uᵀ⟩ = (1/n) Σ ℓ' Var(γ) y uᵀz, at random W; two opposite queries have no side."""
+    data = am.random_data(3, 4, 5, name="side")
+    assert data.v is not None
+    assert data.y is not None
+    facts = Facts(data)
+    assert bool(facts.one_sided)
+    u = torch.linalg.lstsq(
+        data.z * data.y.unsqueeze(-1), torch.ones(3, 1, dtype=torch.float64)
+    ).solution
+    W = torch.randn(5, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    G, scale = am.gradient(data, W)
+    s, gamma = am.probabilities(data, W), am.scores(data)
+    mean = (s * gamma).sum(-1)
+    variance = (s * gamma**2).sum(-1) - mean**2
+    slope = -torch.sigmoid(-mean)
+    expected = (slope * variance * (data.y * (data.z @ u)[:, 0])).mean()
+    torch.testing.assert_close((G * torch.outer(data.v, u[:, 0])).sum() * scale.exp(), expected)
+    assert float(expected) < 0
+    assert not bool(Facts(contradiction()).one_sided)
 
 
 def test_squared_loss_fails_assumption_a_above_one() -> None:

@@ -69,7 +69,8 @@ def optimal_composition(data: AttentionData, head: Head | None = None) -> Tensor
     ``h(x) = vᵀx − λ‖x‖²`` with ``yλ > 0`` it is the point of the tokens' convex hull nearest to
     ``v / 2λ`` (Lemma 6), and its shares are the multipliers of a margin problem: the rows
     ``(x_t − v/2λ)ᵀ w ≥ 1`` have the solution ``w = o/‖o‖²`` with ``o = Σ s_t (x_t − v/2λ)``, or,
-    if ``v/2λ`` lies in the hull, a contradiction with these weights.
+    if ``v/2λ`` lies in the hull, a contradiction with these weights. The output is unique, the
+    shares are where no token is a mixture of others (see :func:`unique_composition`).
 
     Example:
         >>> import attnmargin as am
@@ -91,6 +92,24 @@ def optimal_composition(data: AttentionData, head: Head | None = None) -> Tensor
     mixed = _nearest(flat, head)
     share = mixed.where(~known.convex.unsqueeze(-1), single.reshape(mixed.shape))
     return flat.shaped(share)
+
+
+def unique_composition(data: AttentionData, share: Tensor) -> Tensor:
+    """Whether no other shares give the same outputs, bool ``(*B,)``.
+
+    They are unique if the visible tokens of every sequence are affinely independent, or if single
+    tokens are selected that are no mixture of others of the same score.
+    """
+    flat = sequences(data)
+    ones = torch.cat((flat.X, torch.ones_like(flat.X[..., :1])), -1)
+    if flat.hidden is not None:
+        ones = ones.masked_fill(flat.hidden.unsqueeze(-1), 0.0)
+    count = torch.full(flat.X.shape[:2], data.T, device=flat.X.device)
+    if flat.hidden is not None:
+        count = (~flat.hidden).sum(-1)
+    independent = torch.linalg.matrix_rank(ones) == count
+    single = (share > 0).sum(-1).reshape(independent.shape) == 1
+    return (independent | single).all(-1).reshape(data.batch_shape)
 
 
 def _nearest(flat: Sequences, head: QuadraticHead) -> Tensor:

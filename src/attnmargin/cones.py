@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats
+from attnmargin.arrays import Array, floats
 from attnmargin.attention import logits
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
-from attnmargin.measure import bregman
+from attnmargin.measure import bregman, finite_pair
 from attnmargin.norms import Frobenius, Lp
 from attnmargin.selection import high_tokens, low_tokens
 
@@ -62,13 +62,15 @@ def in_direction_cone(
         >>> bool(am.in_direction_cone([[4.0, 3.0]], [[1.0, 0.0]], mu=0.25, radius=5.0))
         True
     """
+    for name, value in (("mu", mu), ("radius", radius), ("p", p)):
+        if not isinstance(value, int | float):
+            raise InputError(name, repr(value), "a number")
     if not mu > 0:
         raise InputError("mu", f"{mu}", "a positive number")
-    weights = finite("W", floats("W", W))
+    weights, target = finite_pair(W, reference)
     size = Lp(float(p)).value(weights)
     inside = torch.zeros_like(size, dtype=torch.bool)
     some = size > 0
     if bool(some.any()):
-        target = floats("reference", reference, like=weights).expand_as(weights)
         inside[some] = bregman(target[some], weights[some], p) <= mu
     return inside & (size >= radius)

@@ -67,7 +67,10 @@ class Confirmation:
             return "train longer, or with smaller steps"
         found = locality(data, self.selection[index], self.prediction.norm)
         if not bool(found.feasible):
-            return "no direction selects these tokens, so they cannot stay; train longer"
+            return (
+                "no direction selects these tokens alone; either training is not at its end, or "
+                "tokens that are equal, or have equal scores, share the attention"
+            )
         if bool(found.local):
             return "it is locally optimal, and the search, which was not complete, missed it"
         *where, token = found.pull.nonzero()[0].tolist()
@@ -107,8 +110,8 @@ def confirm(
         >>> bool(result.agrees), bool(result.correlation[-1] > 0.99)
         (True, True)
     """
-    if steps < 1:
-        raise InputError("steps", f"{steps}", "at least one step")
+    if not isinstance(steps, int) or steps < 1:
+        raise InputError("steps", f"{steps!r}", "at least one step")
     run = train(
         prediction.data,
         prediction.parameter,

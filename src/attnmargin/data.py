@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, booleans, broadcast, finite, floats, shaped
+from attnmargin.arrays import Array, booleans, broadcast, check_index, finite, floats, shaped
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
 
@@ -162,6 +162,7 @@ class AttentionData:
 
     def __getitem__(self, index: Any) -> "AttentionData":
         """Members of the batch, as a tensor would give them."""
+        check_index(self.batch_shape, index)
         own = {
             name: getattr(self, name).expand(
                 *self.batch_shape, *getattr(self, name).shape[len(batch) :]

@@ -27,6 +27,7 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     """Write to a temporary file beside ``path``, then rename: never half a file."""
     path = Path(path)
     try:
+        path = path.resolve()  # what a link points to is replaced, not the link
         if not path.parent.is_dir():
             raise InputError("path", f"{path}, whose folder does not exist", "an existing folder")
         if path.exists() and not path.is_file():

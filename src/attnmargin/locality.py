@@ -1,6 +1,6 @@
 """Local optimality of a selection, and the label margin that a choice of tokens gives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -20,6 +20,8 @@ from attnmargin.solvers import solve
 # Largest gap and violation of a solution whose support tokens can be told from the others. Where
 # ‖W‖ is a million times that of a single row, rounding keeps the Frobenius gap above 1e-12.
 _DECIDES = 1e-9
+# Multipliers below this share of the largest may be zero; norms closer than this are the same.
+_MULTIPLIER, _SAME = 1e-6, 1e-9
 
 
 @final
@@ -33,6 +35,7 @@ class Locality:
     support: Tensor  # bool (*S, n, T): the support tokens
     pull: Tensor  # bool (*S, n, T): support tokens whose score is not lower: they pull away
     local: Tensor  # bool (*S,): feasible, and nothing pulls away
+    marginal: Tensor  # bool (*S,): not local, but W is the same without the tokens that pull
 
 
 def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "fro") -> Locality:
@@ -60,13 +63,47 @@ def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "
     worst = torch.stack((proof.gap, proof.primal, proof.dual)).amax(0)
     feasible = worst <= max(_DECIDES, proof.tolerance)
     undecided = ~feasible & ~infeasible.to(feasible.device)
-    if data.T == 1:
-        support = torch.zeros(*index.shape, 1, dtype=torch.bool, device=data.X.device)
-    else:
-        support = support_tokens(solution)
+    support = support_of(data, solution)
     pull = support & high_tokens(data, index)
     inner = tuple(range(len(solution.problem.batch_shape), pull.ndim))
-    return Locality(solution, feasible, undecided, support, pull, feasible & ~pull.any(inner))
+    local = feasible & ~pull.any(inner)
+    marginal = _marginal(solution, pull, feasible & ~local)
+    return Locality(solution, feasible, undecided, support, pull, local, marginal)
+
+
+def support_of(data: AttentionData, solution: Solution) -> Tensor:
+    """Support tokens of a selection of the data, ``(*S, n, T)`` or ``(*S, n, K, T)``."""
+    shape = (*solution.problem.batch_shape, *data.z.shape[data.X.ndim - 3 : -1], data.T)
+    if data.T == 1:
+        return torch.zeros(shape, dtype=torch.bool, device=data.X.device)
+    return support_tokens(solution).reshape(shape)
+
+
+def _marginal(solution: Solution, pull: Tensor, asked: Tensor) -> Tensor:
+    """Where the tokens that pull are not needed to hold W: it is the same without them.
+
+    Definition 2 calls such a selection not locally optimal, but the force of these tokens is of
+    the order of what the others leave, and training may stay. If every support row has a positive
+    multiplier, their number is that of independent rows, and all are needed.
+    """
+    dual = solution.dual
+    largest = dual.abs().amax(-1, keepdim=True) if dual.shape[-1] else dual.sum(-1, keepdim=True)
+    held = dual.abs() > _MULTIPLIER * largest
+    doubtful = asked & (solution.support & ~held).any(-1)
+    if not bool(doubtful.any()):
+        return torch.zeros_like(asked)
+    where = doubtful if doubtful.ndim else ()
+    problem = solution.problem[where]
+    names = problem.names
+    Q = problem.query.shape[-2]
+    grouped = pull[where].reshape(*problem.batch_shape, Q, -1)
+    other = names.other.expand(problem.bound.shape).reshape(*problem.batch_shape, Q, -1)
+    pulling = grouped.gather(-1, other).flatten(-2)
+    rest = solve(replace(problem, mask=problem.mask & ~pulling), solution.norm)
+    same = rest.value >= (1.0 - _SAME) * solution.value[where]
+    marginal = torch.zeros_like(asked)
+    marginal[where] = same
+    return marginal
 
 
 def locally_optimal(
@@ -106,5 +143,8 @@ def label_margin(data: AttentionData, selection: Array, p: float = 2.0) -> Tenso
     if data.y is None:
         raise InputError("data", "no labels", "labels y, which the label margin is about")
     index = check_selection(data, selection)
-    solution = solve(label_problem(data.X, data.y, index, data.mask), p)
+    mask = data.mask
+    if mask is not None and mask.ndim == data.X.ndim and mask.shape[-2] == 1:
+        mask = mask.squeeze(-2)
+    solution = solve(label_problem(data.X, data.y, index, mask), p)
     return solution.margin.nan_to_num(nan=0.0)

@@ -24,6 +24,12 @@ def _pair(W1: Array, W2: Array) -> tuple[Tensor, Tensor]:
     return first.expand(*batch, *first.shape[-2:]), second.expand(*batch, *second.shape[-2:])
 
 
+def finite_pair(W: Array, reference: Array) -> tuple[Tensor, Tensor]:
+    """Two finite matrices of one shape ``(*B, d, e)``, broadcast against each other."""
+    first, second = _pair(W, reference)
+    return finite("W", first), finite("reference", second)
+
+
 def correlation(W1: Array, W2: Array) -> Tensor:
     """``⟨W₁, W₂⟩ / (‖W₁‖_F ‖W₂‖_F)``, shape ``(*B)`` (paper A, Section 5.1); 0 where one is zero.
 

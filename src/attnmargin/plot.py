@@ -1,6 +1,9 @@
 """Plot data → picture. Nothing is computed here, and nothing else draws."""
 
+import hashlib
 import io
+import re
+import warnings
 from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -61,7 +64,7 @@ def _figure(width: float, height: float) -> "Figure":
 def _axes(figure: "Figure", title: str, names: tuple[str, str]) -> Any:
     axes = figure.add_subplot()
     axes.patch.set_alpha(0.0)
-    axes.set_title(title, color=_INK, fontsize=11)
+    axes.set_title(title, color=_INK, fontsize=11, parse_math=False)
     axes.set_xlabel(names[0], color=_INK)
     axes.set_ylabel(names[1], color=_INK)
     axes.tick_params(colors=_INK)
@@ -130,7 +133,7 @@ def _marks(axes: Any, panel: TokenPanel) -> None:
     axes.plot(*tokens[panel["support"]].T, "o", mfc="none", mec=_INK, ms=12)
     for name, token in zip(panel["names"], tokens, strict=True):
         place = {"xytext": (7, 5), "textcoords": "offset points"}
-        axes.annotate(name, token, **place, color=_INK, fontsize=10)
+        axes.annotate(name, token, **place, color=_INK, fontsize=10, parse_math=False)
 
 
 def draw_curves(data: Curves) -> "Figure":
@@ -149,13 +152,23 @@ def draw_curves(data: Curves) -> "Figure":
     return figure
 
 
+def _own_names(text: str) -> str:
+    """The same picture with ids that no other picture of the page has."""
+    prefix = f"p{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}-"
+    text = re.sub(r'\bid="', f'id="{prefix}', text)
+    return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{prefix}", text)
+
+
 def svg(figure: "Figure", description: str) -> str:
     """A figure as text that can stand in a page, in the colour of the text around it."""
     from matplotlib import rc_context
 
     stream = io.StringIO()
-    with rc_context({"svg.hashsalt": "attnmargin", "svg.fonttype": "path"}):
+    settings = {"svg.hashsalt": "attnmargin", "svg.fonttype": "path"}
+    with rc_context(settings), warnings.catch_warnings():
+        # A word may be in a script that the font does not have.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(stream, format="svg", metadata={"Date": None})
-    text = stream.getvalue().replace(_INK, "currentColor")
+    text = _own_names(stream.getvalue().replace(_INK, "currentColor"))
     label = f'<svg role="img" aria-label="{escape(description, quote=True)}"'
     return text[text.index("<svg") :].replace("<svg", label, 1)

@@ -10,17 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.arrays import Array
 from attnmargin.builders import finite_problem, token_problem
 from attnmargin.certify import Status
-from attnmargin.composition import optimal_composition
+from attnmargin.composition import optimal_composition, unique_composition
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.heads import Head, as_head
+from attnmargin.locality import support_of
 from attnmargin.losses import Loss
 from attnmargin.norms import Norm
 from attnmargin.search import Progress, Search
-from attnmargin.selection import score_rounding, scores, support_tokens, tied_tokens
+from attnmargin.selection import score_rounding, scores, tied_tokens
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 from attnmargin.theory.check import Check, Outcome, holds
@@ -73,9 +73,7 @@ class Prediction:
     @property
     def support(self) -> Tensor:
         """The tokens that guard the selection, bool ``(*B, n, T)``."""
-        if self.data.T == 1:
-            return torch.zeros_like(scores(self.data), dtype=torch.bool)
-        return support_tokens(self.solution)
+        return support_of(self.data, self.solution)
 
     @property
     def feasible(self) -> Any:
@@ -106,6 +104,7 @@ class Prediction:
 
     def __getitem__(self, index: Any) -> "Prediction":
         """Members of the batch."""
+        index = index.cpu().numpy() if isinstance(index, Tensor) else index
         return replace(
             self,
             data=self.data[index],
@@ -135,12 +134,15 @@ def predict(
     The selected tokens are those of largest score (paper A, Lemma 2); ``W_mm`` solves the SVM that
     separates them, in the norm that the optimiser implies. The verdict says how sure that is:
 
-    - *guaranteed*: the hypotheses of a theorem that promises it hold (paper A, Theorem 4 or 6),
-      and a complete search shows that no other selection is locally optimal;
+    - *guaranteed*: the hypotheses of a theorem that promises it hold (paper A, Theorem 4 for one
+      sequence, Theorem 6 after a long first step), and for Theorem 6, so that short steps cannot
+      be trapped either, there is no stationary point and a complete search shows that no other
+      selection is locally optimal;
     - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or, where a head mixes
       several tokens, their SVM is feasible (Section 6);
-    - *depends on the start*: all else; training ends in one of the locally optimal selections,
-      which are listed with their margins.
+    - *depends on the start*: all else. Training that keeps growing ends in one of the locally
+      optimal selections, which are listed with their margins; where the optimal tokens cannot be
+      separated, it can come to rest at a finite point.
 
     Args:
         data: tokens, queries, labels and head, with any batch ``*B``.
@@ -212,7 +214,8 @@ def _place(data: AttentionData, place: list[int]) -> str:
 def _verdict(facts: Facts, checks: list[Check]) -> Any:
     """A :class:`Verdict`, or an array of them."""
     by = {check.label: holds(check) for check in checks}
-    guaranteed = by["A: Theorem 4"] | (by["A: Theorem 6"] & facts.alone)
+    free = by["A: Theorem 3, by the queries"] & facts.alone
+    guaranteed = by["A: Theorem 4"] | (by["A: Theorem 6"] & free)
     return _words(guaranteed, by["A: Conjecture of Section 5.2"])
 
 
@@ -228,12 +231,15 @@ def _predict_sets(
 ) -> Prediction:
     """The prediction for a head that mixes tokens: sets, their direction, and the finite part."""
     norm = norm_of(parameter, float(p))
-    share: Array = optimal_composition(data, head)
+    share = optimal_composition(data, head)
     solution = solve(token_problem(data.X, data.z, share > 0, data.mask), norm)
     finite = solve(finite_problem(data.X, data.z, share, data.mask), norm)
     checks = set_checks(data, head, share, solution, finite)
     possible = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL)
     possible &= torch.as_tensor(np.asarray(finite.status) == Status.OPTIMAL)
+    possible &= unique_composition(data, share)
+    # Where every sequence selects a single token, nothing is known of the others that might win.
+    possible &= ((share > 0).sum(-1) > 1).flatten(len(data.batch_shape)).any(-1)
     return Prediction(
         data,
         parameter,

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from attnmargin.certify import Status
 from attnmargin.confirm import Confirmation
+from attnmargin.errors import InputError
 from attnmargin.files import read_npz
 from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.sentences import verdict_sentence
@@ -23,7 +24,11 @@ _STYLE = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.UNDECIDABLE: "di
 def read_words(file: Path) -> list[list[str]] | None:
     """The names of tokens in a data file: strings ``words`` of shape ``(n, T)``, if there are."""
     words = read_npz(file).get("words")
-    return None if words is None else [[str(word) for word in row] for row in np.atleast_2d(words)]
+    if words is None:
+        return None
+    if words.ndim != 2:
+        raise InputError("words", f"shape {words.shape}", "one name per token, (n, T)")
+    return [[str(word) for word in row] for row in words]
 
 
 def prediction_record(prediction: Prediction, result: Confirmation | None) -> dict[str, Any]:

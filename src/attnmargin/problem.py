@@ -13,7 +13,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.arrays import Array, booleans, broadcast, finite, floats, integers
+from attnmargin.arrays import (
+    Array,
+    booleans,
+    broadcast,
+    check_index,
+    finite,
+    floats,
+    integers,
+)
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
 from attnmargin.norms import scaled_norm
@@ -97,6 +105,7 @@ class MarginProblem:
     def __getitem__(self, index: Any) -> "MarginProblem":
         """Members of the batch, as a tensor would give them."""
         shape = (*self.batch_shape, self.M)
+        check_index(self.batch_shape, index)
         names = (getattr(self.names, f.name).expand(shape)[index] for f in fields(RowNames))
         left, query, bound, equality, mask = (getattr(self, name)[index] for name in _ROWS)
         return MarginProblem(left, query, bound, equality, mask, RowNames(*names))
@@ -169,6 +178,8 @@ def margin_problem(
     M, Q = left.shape[-2], right.shape[-2]
     if Q == 0 or M % Q:
         raise InputError("right", f"{Q} factors for {M} rows", "a count that divides the rows")
+    if isinstance(bound, int | float):
+        bound = left.new_tensor(float(bound))
     bound = finite("bound", floats("bound", bound, like=left))
     equality = left.new_zeros(M, dtype=torch.bool) if equality is None else equality
     mask = left.new_ones(M, dtype=torch.bool) if mask is None else mask

@@ -45,6 +45,7 @@ class Search:
     """What a search of one instance found."""
 
     selections: Tensor  # int (S, n): locally optimal, the optimal tokens first, then by margin
+    marginal: Tensor  # int (·, n): not locally optimal, yet nothing that is needed pulls away
     solution: Solution  # of these S selections
     searched: int  # selections that are decided
     total: int  # selections that exist
@@ -64,7 +65,8 @@ class Search:
         return self.solution.margin
 
     def __contains__(self, selection: Tensor) -> bool:
-        return bool((self.selections == selection).flatten(1).all(-1).any())
+        known = torch.cat((self.selections, self.marginal))
+        return bool((known == selection).flatten(1).all(-1).any())
 
     def __str__(self) -> str:
         return (
@@ -85,6 +87,7 @@ class _Tally:
     def __init__(self, data: AttentionData, norm: Norm) -> None:
         self.data, self.norm, self.best = data, norm, optimal_tokens(data)
         self.selections: list[Tensor] = []
+        self.marginal: list[Tensor] = []
         self.searched = self.feasible = 0
         self.no_support = self.not_all_support = self.outside = 0
 
@@ -98,6 +101,8 @@ class _Tally:
         self.outside += int((apart & ~found.undecided).sum())
         if bool(found.local.any()):
             self.selections.append(selections[found.local])
+        if bool(found.marginal.any()):
+            self.marginal.append(selections[found.marginal])
         return found
 
     def _count_optimal_support(self, selections: Tensor, found: Locality) -> None:
@@ -126,7 +131,8 @@ class _Tally:
         first = (found == self.best).flatten(1).all(-1)
         order = torch.argsort(torch.where(first, -1.0, solution.value), stable=True)
         counts = (self.feasible, self.no_support, self.not_all_support, self.outside)
-        return Search(found[order], solution[order], self.searched, total, *counts)
+        marginal = torch.cat((self.best[None][:0], *self.marginal))
+        return Search(found[order], marginal, solution[order], self.searched, total, *counts)
 
     def _solve(self, selections: Tensor) -> Solution:
         if len(selections) == 0:
@@ -167,7 +173,9 @@ def local_selections(
     norm = as_norm(norm)
     visible = _visible(data)
     total = math.prod(len(tokens) for tokens in visible)
-    most = _default_limit(data, visible, norm) if limit is None else max(int(limit), 1)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InputError("limit", f"{limit!r}", "a number of selections, at least 1")
+    most = _default_limit(data, visible, norm) if limit is None else limit
     tally = _Tally(data, norm)
     report = progress or (lambda done, all: None)
     if total <= most:

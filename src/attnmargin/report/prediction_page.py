@@ -148,6 +148,8 @@ def _pictures(prediction: Prediction, words: Words, result: Confirmation | None)
     chosen = chosen_tokens(prediction)
     drawn = []
     for i in range(count):
+        if not bool(words.visible[i].any()):
+            continue
         stars = [words.names[i][t] for t in chosen[i].nonzero().flatten().tolist()]
         caption = f"{words.titles[i]}: the star is {listing(stars)}."
         picture = svg(draw_tokens(token_panel(prediction, words, i, result)), caption)
@@ -178,7 +180,6 @@ def _legend(prediction: Prediction, result: Confirmation | None) -> str:
 
 def _training(prediction: Prediction, words: Words, result: Confirmation) -> str:
     agreed = bool(result.agrees)
-    end = float(result.correlation[-1])
     if agreed:
         text = f"Training selected the predicted tokens, from step {int(result.settled)} on."
     else:
@@ -195,14 +196,15 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
         )
     rows = [
         ["steps", f"{result.steps:,}", "normalised steps of length 0.1"],
-        ["correlation with W_mm", f"{end:.6f}", "1 is the same direction, 0 a right angle"],
         ["attention of the strongest token", f"{float(result.run.probability[-1]):.6f}",
          "mean over sequences; 1 is all"],
     ]  # fmt: skip
-    curves = [
-        (alignment(result), "How far the direction of the weights is from W_mm, step by step."),
-        (attention_share(prediction, result), "Attention that the predicted tokens have."),
-    ]
+    curves = [(attention_share(prediction, result), "Attention that the predicted tokens have.")]
+    if prediction.solution.status == Status.OPTIMAL:
+        scale = "1 is the same direction, 0 a right angle"
+        rows.append(["correlation with W_mm", f"{float(result.correlation[-1]):.6f}", scale])
+        words_of = "How far the direction of the weights is from W_mm, step by step."
+        curves.insert(0, (alignment(result), words_of))
     drawn = "".join(figure(svg(draw_curves(data), text), text) for data, text in curves)
     return section(
         "Training confirms it" if agreed else "Training went elsewhere",
@@ -218,7 +220,8 @@ def _choices(prediction: Prediction, words: Words) -> str:
         return ""
     text = (
         "A choice of one token per sequence is stable (locally optimal) if every chosen token has "
-        "a better score than its support tokens: then training that begins near it stays with it."
+        "a better score than its support tokens: then training of W that begins far out in its "
+        "direction stays with it."
     )
     loss = as_loss(prediction.loss)
     gamma = scores(prediction.data)
@@ -253,7 +256,8 @@ _KINDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "fails", Outcome.UNDECIDABLE: "
 def _check_table(checks: list[Check]) -> str:
     rows = []
     for check in checks:
-        numbers = ", ".join(f"{name} = {float(x):.4g}" for name, x in check.numbers.items())
+        known = {name: float(x) for name, x in check.numbers.items() if bool(torch.isfinite(x))}
+        numbers = ", ".join(f"{name} = {value:.4g}" for name, value in known.items())
         note = f"<small>{escape(check.note)}</small>" if check.note else ""
         meaning = f"<td>{escape(check.meaning)}{note}</td>"
         outcome = cell(str(check.outcome), _KINDS[check.outcome])

@@ -16,14 +16,10 @@ def headline(prediction: Prediction, words: Words) -> str:
     picked = listing(selected_words(words, chosen_tokens(prediction)))
     if prediction.solution.status != Status.OPTIMAL:
         return f"No attention weights can select {picked} together"
-    if prediction.verdict == Verdict.DEPENDS and len(_stable(prediction)) > 1:
+    if prediction.verdict == Verdict.DEPENDS:
         return f"Attention may learn to select {picked}: it depends on where training begins"
-    return f"Attention will learn to select {picked}"
-
-
-def _stable(prediction: Prediction) -> list[list[int]]:
-    search = prediction.search
-    return [] if search is None else search.selections.flatten(1).tolist()
+    surely = "will" if prediction.verdict == Verdict.GUARANTEED else "should"
+    return f"Attention {surely} learn to select {picked}"
 
 
 def optimiser(prediction: Prediction) -> str:
@@ -62,7 +58,12 @@ def _guaranteed(prediction: Prediction) -> str:
         for name in ("Theorem 4", "Theorem 6")
         if prediction.check(f"A: {name}").outcome == Outcome.HOLDS
     ]
-    start = "from any start" if "Theorem 4" in names else "that begins at zero"
+    if "Theorem 4" in names:
+        start = "from any start"
+    else:
+        numbers = prediction.check("A: Theorem 6").numbers
+        length = float(numbers["length of a first step that suffices"])
+        start = f"that begins at zero, with a first step of length {length:.3g},"
     return (
         f"Guaranteed: training by gradient descent {start} ends with these tokens "
         f"(paper A, {' and '.join(names)}). {_elsewhere(prediction)}"
@@ -91,20 +92,32 @@ def _elsewhere(prediction: Prediction) -> str:
     others = len(search.selections) - int(own)
     total, searched = count_words(search.total), f"{search.searched:,}"
     tried = f"all {total}" if search.complete else f"{searched} of {total}"
+    if search.total == 1:
+        return "There is only one way to choose a token per sequence."
     if others:
-        number = "1 other choice is" if others == 1 else f"{others:,} other choices are"
+        other = "other " if own else ""
+        number = f"1 {other}choice is" if others == 1 else f"{others:,} {other}choices are"
         return (
-            f"Of {tried} ways to choose one token per sequence that were tried, {number} stable "
-            "too: training that begins near one of them stays with it."
+            f"Of {tried} ways to choose one token per sequence that were tried, {number} stable"
+            f"{' too' if own else ''}: training that begins near one of them {_stays(prediction)}."
         )
     if not own:
         return f"Of {tried} ways to choose one token per sequence that were tried, none is stable."
-    if search.complete:
+    if search.complete and prediction.verdict == Verdict.GUARANTEED:
         return (
-            f"Of all {total} ways to choose one token per sequence only this one is stable: no "
-            "other can hold training back."
+            f"Of all {total} ways to choose one token per sequence only this one is stable, and "
+            "there is no point of rest: shorter first steps are not held back either."
         )
+    if search.complete:
+        return f"Of all {total} ways to choose one token per sequence only this one is stable."
     return f"Of {tried} ways to choose one token per sequence that were tried, no other is stable."
+
+
+def _stays(prediction: Prediction) -> str:
+    """What is known of training that begins near a stable choice."""
+    if isinstance(prediction.norm, Nuclear):
+        return "can stay with it"
+    return "stays with it"
 
 
 def reach(prediction: Prediction, length: float = 10.0) -> str:

@@ -40,6 +40,7 @@ class Check:
 
     def __getitem__(self, index: Any) -> "Check":
         """Members of the batch."""
+        index = index.cpu().numpy() if isinstance(index, Tensor) else index
         numbers = {
             name: x[index] if x.ndim else x  # numbers of the shapes alone have no batch
             for name, x in self.numbers.items()

@@ -13,15 +13,16 @@ from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
+from attnmargin.locality import support_of
 from attnmargin.losses import Loss
 from attnmargin.norms import Frobenius, Norm, Nuclear, as_norm
+from attnmargin.problem import margin_problem
 from attnmargin.search import Progress, Search, local_selections
 from attnmargin.selection import (
     optimal_tokens,
     score_gaps,
     score_rounding,
     scores,
-    support_tokens,
     tied_tokens,
 )
 from attnmargin.solution import Solution
@@ -123,9 +124,7 @@ class Facts:
     @cached_property
     def support(self) -> Tensor:
         """Support tokens of the optimal ones, bool ``(*B, n, T)``."""
-        if self.data.T == 1:
-            return torch.zeros_like(self.gamma, dtype=torch.bool)
-        return support_tokens(self.solution)
+        return support_of(self.data, self.solution)
 
     @cached_property
     def margins(self) -> Tensor:
@@ -175,8 +174,38 @@ class Facts:
         usable = self.feasible & self.unique & self.first_separates
         flat = sequences(self.data)
         direction = self.first_direction.reshape(-1, self.data.d, self.data.d)
-        length = first_step(self.goal, flat.logits(direction), usable.flatten())
+        q = (self.gap / (4.0 * self.score_range * self.reach)).clamp_max(0.5)
+        length = first_step(self.goal, flat.logits(direction), usable.flatten(), q.flatten())
         return length.reshape(self.data.batch_shape)
+
+    @cached_property
+    def score_range(self) -> Tensor:
+        """Γ, the largest difference of two scores in a sequence, ``(*B,)``."""
+        low = self.gamma.where(torch.isfinite(self.gamma), torch.inf).amin(-1)
+        spread = (self.gamma.amax(-1) - low).nan_to_num(nan=0.0, neginf=0.0)
+        return spread.amax(self.inner(spread))
+
+    @cached_property
+    def reach(self) -> Tensor:
+        """A of paper A, (53): the largest logit, or difference of two, that ‖W_mm‖ allows."""
+        flat = sequences(self.data)
+        between = torch.cdist(flat.X, flat.X).amax((-2, -1))
+        longest = torch.linalg.vector_norm(flat.X, dim=-1).amax(-1)
+        pairs = torch.maximum(between, longest) * torch.linalg.vector_norm(flat.z, dim=-1)
+        return pairs.amax(-1).reshape(self.data.batch_shape) * self.solution.value
+
+    @cached_property
+    def one_sided(self) -> Tensor:
+        """Whether some u has ``y_i uᵀz_i > 0`` for all i, bool ``(*B,)``.
+
+        Along ``v uᵀ`` the loss then falls wherever scores under the softmax vary at all, since
+        ``⟨∇L(W), v uᵀ⟩ = (1/n) Σ ℓ'_i Var_{s_i}(γ_i) y_i uᵀz_i``: no W is a stationary point.
+        """
+        flat = sequences(self.data)
+        assert flat.y is not None
+        rows = margin_problem(flat.y.unsqueeze(-1) * flat.z, flat.z.new_ones(len(flat.z), 1, 1))
+        found = np.asarray(solve(rows).status) == Status.OPTIMAL
+        return torch.as_tensor(found).reshape(self.data.batch_shape)
 
     @cached_property
     def searches(self) -> list[Search]:
@@ -224,8 +253,8 @@ class Facts:
     def distinct(self) -> Tensor:
         """Whether no two tokens of a sequence have the same score, bool ``(*B,)``.
 
-        Tokens of equal score can share the attention for ever: then training can end in mixtures,
-        which no search over single tokens finds.
+        Tokens of equal score, such as a word that stands twice, can share the attention for ever:
+        then training can end in mixtures, which no search over single tokens finds.
         """
         ordered = self.gamma.sort(-1, descending=True).values
         seen = torch.isfinite(ordered[..., 1:])
@@ -236,8 +265,10 @@ class Facts:
     def alone(self) -> Tensor:
         """Whether it is proved that only the optimal tokens are locally optimal, ``(*B,)``."""
         listed = [self._best_of(k) in search for k, search in enumerate(self.searches)]
-        own = torch.tensor(listed).reshape(self.data.batch_shape)
-        return self.complete & self.distinct & own & (self.local_count == 1)
+        own = torch.tensor(listed, dtype=torch.bool).reshape(self.data.batch_shape)
+        marginal = [len(search.marginal) for search in self.searches]
+        none = torch.tensor(marginal, dtype=torch.int64).reshape(self.data.batch_shape) == 0
+        return self.complete & self.distinct & own & none & (self.local_count == 1)
 
     def _best_of(self, k: int) -> Tensor:
         inner = self.best.shape[len(self.data.batch_shape) :]

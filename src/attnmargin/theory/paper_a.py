@@ -12,7 +12,7 @@ from attnmargin.training.rates import lipschitz
 
 # Average margin below which the paper's experiments count Assumption B.1 as satisfied.
 AVERAGE_MARGIN = 1.1
-# Non-optimal scores count as equal when they differ by less than this share of the gap.
+# Scores count as equal when they differ by less than this share of the range of all scores.
 _EQUAL = 1e-9
 _OF_W = "about gradient descent on W"
 _NOT_LP = "about the Frobenius and the nuclear norm"
@@ -80,15 +80,14 @@ def lemma_1(facts: Facts) -> Check:
 
 def lemma_2(facts: Facts) -> Check:
     """The loss is always above that of the optimal tokens, and reaches it in the limit."""
-    some = facts.gamma.amin(-1) < facts.gamma.amax(-1)
-    some = some.any(facts.inner(some)) if facts.inner(some) else some
-    best = facts.goal.loss.value(facts.gamma.amax(-1))
+    # A sequence of which nothing is visible has the output zero.
+    best = facts.goal.loss.value(facts.gamma.amax(-1).nan_to_num(neginf=0.0))
     at_best = best.mean(facts.inner(best)) if facts.inner(best) else best
     return Check(
         "A",
         "Lemma 2",
         "Choosing the best token of every sequence gives the least loss that attention can reach.",
-        outcome(holds(assumption_a(facts)) & some & facts.feasible),
+        outcome(holds(assumption_a(facts)) & (facts.score_range > 0) & facts.feasible),
         {"least loss": at_best},
     )
 
@@ -117,7 +116,7 @@ def lemma_3(facts: Facts) -> Check:
     return Check(
         "A",
         "Lemma 3",
-        "Factors K and Q no wider than this rank lose nothing.",
+        "Factors K and Q that are at least as wide as this rank lose nothing.",
         outcome(facts.feasible) if nuclear else Outcome.UNDECIDABLE,
         {"rank": rank} if nuclear else {},
         "" if nuclear else "about the parameterisation W = K Qᵀ",
@@ -128,6 +127,8 @@ def lemma_4(facts: Facts) -> Check:
     """The Lipschitz constant of the gradient."""
     v = facts.data.v
     assert v is not None
+    if not facts.on_W:
+        return Check("A", "Lemma 4", _STEP, Outcome.UNDECIDABLE, {}, _OF_W)
     flat_v = v.expand(*facts.data.batch_shape, facts.data.d).reshape(-1, facts.data.d)
     try:
         L = lipschitz(facts.goal, flat_v).reshape(facts.data.batch_shape)
@@ -195,44 +196,57 @@ def theorem_3(facts: Facts) -> Check:
     )
 
 
-def theorem_4(facts: Facts) -> Check:
-    """Global convergence under B.2: for one sequence, or pairs of tokens without a trap."""
-    printed = holds(assumption_a(facts)) & holds(assumption_b2(facts)) & facts.feasible
-    known: Any = Outcome.UNDECIDABLE
-    if facts.on_W:
-        known = outcome(printed) if not bool(printed.any()) else _beyond_print(facts, printed)
+def theorem_3_by_queries(facts: Facts) -> Check:
+    """No stationary point, whatever the tokens are: an argument of our own."""
     return Check(
         "A",
-        "Theorem 4",
-        "From any start, gradient descent selects the best token of every sequence.",
-        known,
+        "Theorem 3, by the queries",
+        "The same, because label × query lies on one side of a plane for all sequences.",
+        outcome(holds(assumption_a(facts)) & facts.one_sided)
+        if facts.on_W
+        else Outcome.UNDECIDABLE,
         {},
-        "as printed it needs A and B.2; with several sequences that is not enough: other "
-        "selections and mixtures of tied tokens can be stable too (docs/errata.md)"
+        "not in the paper: ⟨∇L, v uᵀ⟩ < 0 for every W if y_i uᵀz_i > 0 for all i (docs/errata.md)"
         if facts.on_W
         else _OF_W,
     )
 
 
-def _beyond_print(facts: Facts, printed: Tensor) -> Any:
-    """Whether Theorem 4 can be relied on where its printed hypotheses hold."""
-    one = torch.full_like(printed, facts.queries == 1)
-    sizes = torch.isfinite(facts.gamma).sum(-1)
-    pairs = sizes.amax(facts.inner(sizes)) <= 2
-    proved = one | (pairs & facts.alone)
-    return outcome(printed & proved, ~printed | proved | facts.several)
+def theorem_4(facts: Facts) -> Check:
+    """Global convergence under B.2: proved for one sequence, refuted for several."""
+    return Check(
+        "A",
+        "Theorem 4",
+        "From any start, gradient descent selects the best token of every sequence.",
+        _equal_scores(facts) if facts.on_W else Outcome.UNDECIDABLE,
+        {},
+        "it needs A and B.2, and its proof holds for one sequence; with several, other selections "
+        "and mixtures of tied tokens can be stable too (docs/errata.md)"
+        if facts.on_W
+        else _OF_W,
+    )
+
+
+def _equal_scores(facts: Facts) -> Any:
+    """Theorem 4: it fails without B.2, and where another selection is locally optimal."""
+    printed = holds(assumption_a(facts)) & holds(assumption_b2(facts)) & facts.feasible
+    if facts.queries == 1 or not bool(printed.any()):
+        return outcome(printed)
+    return outcome(torch.zeros_like(printed), ~printed | facts.several)
 
 
 def theorem_5(facts: Facts) -> Check:
     """Approximate B.2; how small δ must be, the theorem does not say."""
-    exact = holds(theorem_4(facts)) & facts.feasible
+    exact = holds(assumption_b2(facts))
+    equal = theorem_4(facts)
+    fails = torch.as_tensor(equal.outcome == Outcome.FAILS) & exact
     return Check(
         "A",
         "Theorem 5",
         "The same where the scores of the other tokens are nearly equal.",
-        outcome(exact, exact) if facts.on_W else Outcome.UNDECIDABLE,
+        outcome(holds(equal), holds(equal) | fails) if facts.on_W else Outcome.UNDECIDABLE,
         {"δ: largest difference of such scores": facts.spread},
-        "the theorem does not say how small δ must be" if facts.on_W else _OF_W,
+        "how small δ must be is not said; for δ = 0 it is Theorem 4" if facts.on_W else _OF_W,
     )
 
 
@@ -242,8 +256,11 @@ def assumption_c(facts: Facts) -> Check:
         "A",
         "Assumption C",
         "The first step of gradient descent from zero already puts the best tokens on top.",
-        outcome(facts.unique & facts.first_separates),
-        {"margin of the first step, as a share of the best": facts.first_margin},
+        outcome(facts.unique & facts.first_separates) if facts.on_W else Outcome.UNDECIDABLE,
+        {"margin of the first step, as a share of the best": facts.first_margin}
+        if facts.on_W
+        else {},
+        "" if facts.on_W else _OF_W,
     )
 
 
@@ -251,7 +268,7 @@ def theorem_6(facts: Facts) -> Check:
     """Global convergence from zero, after a first step that is long enough."""
     ready = holds(assumption_a(facts)) & holds(assumption_c(facts)) & facts.feasible
     numbers = {}
-    if facts.goal.loss.always_falls:
+    if facts.on_W and facts.goal.loss.always_falls:
         numbers = {"length of a first step that suffices": facts.first_step}
     return Check(
         "A",
@@ -259,8 +276,8 @@ def theorem_6(facts: Facts) -> Check:
         "From zero, after one long step, gradient descent selects the best token everywhere.",
         outcome(ready) if facts.on_W else Outcome.UNDECIDABLE,
         numbers,
-        "it needs A and C; the theorem prints a short first step, its proof takes a long one, and "
-        "with short ones another locally optimal selection can win (docs/errata.md)"
+        "it needs A and C; it prints a short first step, its proof takes a long one, and with "
+        "short ones another locally optimal selection can win (docs/errata.md)"
         if facts.on_W
         else _OF_W,
     )

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.norms import Frobenius
+from attnmargin.selection import low_tokens
 from attnmargin.theory.check import Check, Outcome, holds, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.theory.paper_a import assumption_b1, regular, theorem_1
@@ -46,7 +47,7 @@ def only_one(facts: Facts) -> Check:
             "searched": facts.of_searches("searched"),
             "of": facts.of_searches("total"),
         },
-        "" if bool(facts.distinct.all()) else "where scores are tied, mixtures can be stable too",
+        _ties(facts),
     )
 
 
@@ -55,8 +56,7 @@ def theorem_7(facts: Facts) -> Check:
     delta, value = slack(facts), Frobenius().value(facts.solution.W)
     A = largest_pair(facts) * value
     mu = 0.125 * (delta.clamp_max(0.5) / A) ** 2
-    low, high = facts.interval
-    ratio = 64.0 * facts.data.T * (high - low) * A / support_gap(facts)
+    ratio = 64.0 * facts.data.T * facts.score_range * A / support_gap(facts)
     R = torch.maximum(torch.full_like(delta, 2.0), 1.0 / delta) * value * ratio.log()
     return Check(
         "A",
@@ -64,8 +64,8 @@ def theorem_7(facts: Facts) -> Check:
         "Gradient descent that begins near the predicted direction stays with it.",
         outcome(regular(facts)) if facts.on_W else Outcome.UNDECIDABLE,
         {
-            "μ: least correlation of the start is 1 − μ": mu,
-            "R: least norm of the start": R,
+            "μ: correlation of the start is at least 1 − μ": mu,
+            "R: no stationary point beyond this norm": R,
         },
         "" if facts.on_W else "about gradient descent on W",
     )
@@ -78,9 +78,14 @@ def assumption_d(facts: Facts) -> Check:
         "A",
         "Assumption D",
         "Every other selection has a best token among its support tokens, which pulls it away.",
-        outcome(facts.unique & (missing == 0), facts.complete | (missing > 0)),
+        outcome(facts.unique & (missing == 0), facts.complete & facts.distinct | (missing > 0)),
         {"exceptions": missing, "searched": facts.of_searches("searched")},
+        _ties(facts),
     )
+
+
+def _ties(facts: Facts) -> str:
+    return "" if bool(facts.distinct.all()) else "where scores are tied, mixtures can be stable too"
 
 
 def strong_d(facts: Facts) -> Check:
@@ -90,7 +95,7 @@ def strong_d(facts: Facts) -> Check:
         "A",
         "Assumption D, stronger form",
         "In every other selection, each sequence has its best token selected or as support.",
-        outcome(facts.unique & (missing == 0), facts.complete | (missing > 0)),
+        outcome(facts.unique & (missing == 0), facts.complete & facts.distinct | (missing > 0)),
         {"exceptions": missing},
     )
 
@@ -142,10 +147,17 @@ def assumption_e(facts: Facts) -> Check:
         "A",
         "Assumption E",
         "No mixture of worse tokens scores as high as the selected one.",
-        outcome(facts.unique),
-        {"c": facts.gap},
-        "a linear head has it wherever the best token is unique",
+        outcome(torch.ones_like(facts.unique)),
+        {"c": _lower_gap(facts)},
+        "every linear head has it",
     )
+
+
+def _lower_gap(facts: Facts) -> Tensor:
+    """c of eq. (87): the least distance of a best score to the next lower one, ``(*B,)``."""
+    lower = facts.gamma.where(low_tokens(facts.data, facts.best), -torch.inf).amax(-1)
+    gaps = facts.gamma.amax(-1) - lower
+    return gaps.nan_to_num(nan=torch.inf, posinf=torch.inf).amin(facts.inner(gaps))
 
 
 def theorem_9(facts: Facts) -> Check:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from attnmargin.attention import sequences
 from attnmargin.certify import Status
-from attnmargin.composition import curvature, head_scores
+from attnmargin.composition import curvature, head_scores, unique_composition
 from attnmargin.data import AttentionData
 from attnmargin.heads import Head, MarginHead, QuadraticHead
 from attnmargin.solution import Solution
@@ -24,6 +24,7 @@ def set_checks(
     return [
         _separable(solution, "(Gen-SVM) is feasible", _SEPARATED),
         _separable(finite, "The finite part exists", _SHARED),
+        _unique(data, share),
         assumption_e(data, head),
         lemma_6(data, head, share),
         *other_papers(),
@@ -37,6 +38,17 @@ _SHARED = "Some weights share the attention among the mixed tokens as the head w
 def _separable(solution: Solution, name: str, meaning: str) -> Check:
     found = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL)
     return Check("A", name, meaning, outcome(found), {"norm": solution.value})
+
+
+def _unique(data: AttentionData, share: Tensor) -> Check:
+    return Check(
+        "A",
+        "The mixture is unique",
+        "No other shares of the tokens give the same output.",
+        outcome(unique_composition(data, share)),
+        {},
+        "it is where the tokens of a sequence are affinely independent",
+    )
 
 
 def _batch(data: AttentionData, x: Tensor) -> Tensor:
@@ -69,7 +81,7 @@ def assumption_e(data: AttentionData, head: Head) -> Check:
 def sequences_of(data: AttentionData, x: Tensor) -> Tensor:
     """``(*B, n, T)`` or ``(*B, n, K, T)`` as ``(B, N, T)``."""
     flat = sequences(data)
-    return x.reshape(*flat.X.shape[:2], x.shape[-1])
+    return x.reshape(*flat.X.shape[:2], data.T)
 
 
 def _steepest(data: AttentionData, head: Head, best: Tensor) -> Tensor:
@@ -85,7 +97,7 @@ def _steepest(data: AttentionData, head: Head, best: Tensor) -> Tensor:
 
 def lemma_6(data: AttentionData, head: Head, share: Tensor) -> Check:
     """Orthonormal tokens, and a λ between the gaps: between 2 and τ tokens are mixed."""
-    counts = (share > 0).sum(-1).reshape(*data.batch_shape, -1)
+    counts = (share > 0).sum(-1).flatten(len(data.batch_shape))
     numbers = {
         "fewest tokens in a mixture": counts.amin(-1).to(torch.float64),
         "most tokens in a mixture": counts.amax(-1).to(torch.float64),
@@ -105,6 +117,8 @@ def _between(data: AttentionData, head: QuadraticHead) -> Tensor:
     """Whether the hypotheses of Lemma 6 hold, bool ``(*B,)``."""
     flat = sequences(data)
     assert flat.y is not None
+    if data.T == 1 or not len(flat.X):
+        return torch.zeros(data.batch_shape, dtype=torch.bool)
     T, weight = data.T, head.weight.to(flat.X).reshape(-1, 1, 1)
     gram = flat.X @ flat.X.mT
     off = (gram - torch.eye(T, dtype=gram.dtype, device=gram.device)).abs().amax((-2, -1))

@@ -1,11 +1,14 @@
 """When descent can no longer leave the optimal tokens.
 
-If the optimal token of sequence i has at most half of the attention, its loss is at least
-``ℓ((γ_i1 + γ_i2)/2)``, with the best score γ_i1 and the second best γ_i2. So once
+If a share q of the attention of sequence i is not on its optimal token, its loss is at least
+``ℓ(γ_i1 − q (γ_i1 − γ_i2))``, with the best score γ_i1 and the second best γ_i2. So once
 
-    L(W) − L⋆  <  min_i [ℓ((γ_i1 + γ_i2)/2) − ℓ(γ_i1)] / n,
+    L(W) − L⋆  <  min_i [ℓ(γ_i1 − q (γ_i1 − γ_i2)) − ℓ(γ_i1)] / n,
 
-the optimal tokens have the majority everywhere, and keep it as long as the loss does not rise.
+every optimal token has more than 1 − q of the attention, and keeps it as long as the loss does not
+rise. With q = 1/2 that is the majority. With ``q = γ_gap / 4ΓA`` (paper A, (53) and (58) for W_mm)
+the gradient points along W_mm from there on: descent with steps of at most 1/L_W cannot come to
+rest, and turns to W_mm.
 """
 
 import torch
@@ -18,8 +21,8 @@ from attnmargin.training.rates import excess
 _DOUBLINGS, _HALVINGS = 60, 40
 
 
-def staying_loss(goal: Objective) -> Tensor:
-    """The excess loss below which no descent leaves the optimal tokens, ``(B,)``."""
+def staying_loss(goal: Objective, q: Tensor | float = 0.5) -> Tensor:
+    """The excess loss below which optimal tokens keep more than 1 − q, ``(B,)``."""
     assert goal.gamma is not None
     gamma, hidden = goal.gamma, goal.flat.hidden
     if hidden is not None:
@@ -27,9 +30,10 @@ def staying_loss(goal: Objective) -> Tensor:
     if gamma.shape[-1] == 1:
         return torch.full_like(gamma[:, 0, 0], torch.inf)
     first, second = gamma.topk(2, dim=-1).values.unbind(-1)
-    half = goal.loss.value(0.5 * (first + second)) - goal.loss.value(first)
-    half = half.where(torch.isfinite(second), torch.inf)
-    return half.amin(-1) / gamma.shape[-2]
+    share = torch.as_tensor(q, dtype=gamma.dtype, device=gamma.device).reshape(-1, 1)
+    gap = (first - second).where(torch.isfinite(second), 0.0)
+    cost = goal.loss.value(first - share * gap) - goal.loss.value(first)
+    return cost.where(torch.isfinite(second), torch.inf).amin(-1) / gamma.shape[-2]
 
 
 def excess_loss(goal: Objective, logits: Tensor) -> Tensor:
@@ -38,13 +42,13 @@ def excess_loss(goal: Objective, logits: Tensor) -> Tensor:
     return (excess(goal, slope) * slope.log_scale.exp())[:, 0, 0]
 
 
-def first_step(goal: Objective, logits: Tensor, usable: Tensor) -> Tensor:
+def first_step(goal: Objective, logits: Tensor, usable: Tensor, q: Tensor) -> Tensor:
     """A length r with ``L(r V) − L⋆`` below the level of :func:`staying_loss`, ``(B,)``.
 
-    V is a direction with logits ``(B, N, T)`` that separates the optimal tokens where usable; it
-    is infinite elsewhere. The length is the least one that bisection finds.
+    V is a direction with logits ``(B, N, T)`` that separates the optimal tokens where usable; r is
+    infinite elsewhere, and where none was found. It is the least one that bisection finds.
     """
-    level = staying_loss(goal)
+    level = staying_loss(goal, q)
     high = torch.ones_like(level)
     for _ in range(_DOUBLINGS):
         above = usable & ~(excess_loss(goal, high[:, None, None] * logits) < level)
@@ -56,4 +60,5 @@ def first_step(goal: Objective, logits: Tensor, usable: Tensor) -> Tensor:
         middle = 0.5 * (low + high)
         below = excess_loss(goal, middle[:, None, None] * logits) < level
         low, high = low.where(below, middle), high.where(~below, middle)
-    return high.where(usable, torch.inf)
+    reached = excess_loss(goal, high[:, None, None] * logits) < level
+    return high.where(usable & reached, torch.inf)

@@ -20,6 +20,7 @@ _CHECKS = (
     paper_a.average_margin,
     paper_a.assumption_b2,
     paper_a.theorem_3,
+    paper_a.theorem_3_by_queries,
     paper_a.theorem_4,
     paper_a.theorem_5,
     paper_a.assumption_c,

@@ -1,0 +1,22 @@
+"""All experiments, by name."""
+
+from functools import cache
+
+from attnmargin.papers.experiment import Experiment
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Every figure that can be reproduced, in the order of the papers."""
+    from attnmargin.papers import a_directions
+
+    found = [*a_directions.EXPERIMENTS]
+    return {experiment.name: experiment for experiment in sorted(found, key=_order)}
+
+
+def _order(experiment: Experiment) -> tuple[str, int, str]:
+    """Paper, then number of the figure, then name."""
+    paper, figure = experiment.name.split(":")
+    digits = "".join(c for c in figure.split("-")[0] if c.isdigit())
+    number = int(digits) if figure.startswith("fig") else 1000
+    return paper, number, figure

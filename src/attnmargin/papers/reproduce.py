@@ -1,0 +1,179 @@
+"""Run experiments point by point, keep what is finished, judge the claims, draw."""
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnmargin.errors import InputError
+from attnmargin.files import read_npz, write_npz, write_whole
+from attnmargin.papers.experiment import Arrays, Experiment, Point, Results, Task
+from attnmargin.papers.registry import experiments
+from attnmargin.plot_panels import draw_picture
+from attnmargin.version import VERSION
+
+Progress = Callable[[str, int, int], None]
+
+_SECONDS, _SETTINGS = "_seconds", "_settings"
+
+
+def _folder(out: Path, name: str) -> Path:
+    paper, figure = name.split(":")
+    return out / paper / figure
+
+
+def _fingerprint(experiment: Experiment, point: Point, trials: int, seed: int) -> str:
+    """What a saved point must have been computed with."""
+    own = {"experiment": experiment.store, "point": point.key, "trials": trials, "seed": seed}
+    return json.dumps({**own, "settings": point.settings}, sort_keys=True, default=str)
+
+
+def _load(path: Path, expected: str) -> Arrays | None:
+    """A finished point, if it is there and was computed as asked for."""
+    if not path.is_file():
+        return None
+    try:
+        arrays = read_npz(path, needs=(_SECONDS, _SETTINGS))
+    except InputError:
+        return None
+    return arrays if str(arrays[_SETTINGS]) == expected else None
+
+
+def _compute(
+    experiment: Experiment, point: Point, trials: int, seed: int, progress: Progress
+) -> Arrays:
+    start = time.perf_counter()
+    words = f"{experiment.name} {point.key}"
+    progress(words, 0, 1)
+    task = Task(point.settings, trials, seed, lambda done, total: progress(words, done, total))
+    arrays = experiment.run(task)
+    return {**arrays, _SECONDS: np.array(time.perf_counter() - start)}
+
+
+def points_of(
+    experiment: Experiment, out: Path, trials: int, seed: int, progress: Progress, redraw: bool
+) -> Results:
+    """All points of an experiment, computed where they are not saved yet."""
+    folder = _folder(out, experiment.store) / "points"
+    results: dict[str, Arrays] = {}
+    for point in experiment.points:
+        expected = _fingerprint(experiment, point, trials, seed)
+        path = folder / f"{point.key}.npz"
+        arrays = _load(path, expected)
+        if arrays is None:
+            if redraw:
+                needs = "a finished run with the same trials and seed; run it without --redraw"
+                raise InputError("--redraw", f"no saved point {path}", needs)
+            arrays = _compute(experiment, point, trials, seed, progress)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_npz(path, {**arrays, _SETTINGS: np.array(expected)})
+        results[point.key] = arrays
+    return results
+
+
+def reproduce(
+    name: str,
+    *,
+    trials: int | None = None,
+    out: str | Path = "results",
+    seed: int = 0,
+    redraw: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run one figure, judge its claims, and draw it.
+
+    Every point of a curve is saved as soon as it is finished; what is saved is not computed again,
+    so that a run that was stopped goes on where it was.
+
+    Args:
+        name: such as "A:fig7"; see :func:`attnmargin.papers.experiments`.
+        trials: per point; that of the paper by default.
+        out: folder for arrays, pictures and the record.
+        redraw: draw and judge what is saved, and compute nothing.
+        progress: called with words, the number done and of all.
+
+    Returns:
+        ``{"figure", "trials", "seconds", "claims": [{"claim", "measured", "bound", "holds"}],
+        "files"}``, and the settings; the same as ``result.json`` in the folder.
+    """
+    experiment = find(name)
+    count = experiment.trials if trials is None else int(trials)
+    if count < 1:
+        raise InputError("--trials", f"{count}", "at least one trial")
+    base = Path(out)
+    try:
+        _folder(base, experiment.name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("--out", f"{out} ({error.strerror})", "a folder to write to") from error
+    results = points_of(
+        experiment, base, count, seed, progress or (lambda words, done, total: None), redraw
+    )
+    return _finish(experiment, results, base, count, seed)
+
+
+def _finish(
+    experiment: Experiment, results: Results, out: Path, trials: int, seed: int
+) -> dict[str, Any]:
+    folder = _folder(out, experiment.name)
+    files = _draw(experiment, results, folder)
+    seconds = 0.0
+    if experiment.source is None:
+        seconds = float(sum(float(arrays[_SECONDS]) for arrays in results.values()))
+    record: dict[str, Any] = {
+        "figure": experiment.name,
+        "title": experiment.title,
+        "trials": trials,
+        "unit": experiment.unit,
+        "seed": seed,
+        "seconds": round(seconds, 2),
+        "claims": [claim.record() for claim in experiment.claims(results)],
+        "files": [str(file) for file in files],
+        "points": {point.key: point.settings for point in experiment.points},
+        "versions": {
+            "attnmargin": VERSION,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False, default=str)
+    path = write_whole(folder / "result.json", lambda stream: stream.write(text.encode()))
+    record["files"] = [*record["files"], str(path)]
+    return record
+
+
+def _draw(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
+    """Pictures from the saved arrays alone."""
+    files = []
+    for picture in experiment.pictures(results):
+        figure = draw_picture(picture)
+        files.append(
+            write_whole(
+                folder / f"{picture['name']}.png",
+                lambda stream, figure=figure: figure.savefig(stream, format="png", dpi=110),  # type: ignore[misc]
+            )
+        )
+    return files
+
+
+def find(name: str) -> Experiment:
+    """The experiment of a name."""
+    known = experiments()
+    if name not in known:
+        raise InputError("figure", repr(name), f"one of {', '.join(known)}, or a paper such as A")
+    return known[name]
+
+
+def names_of(words: list[str]) -> list[str]:
+    """Names of experiments: single ones, or all of a paper."""
+    known = list(experiments())
+    names: list[str] = []
+    for word in words:
+        found = [name for name in known if name == word or name.split(":")[0] == word]
+        names += found or [find(word).name]
+    return list(dict.fromkeys(names))
