@@ -164,7 +164,7 @@ def svg(figure: "Figure", description: str) -> str:
     from matplotlib import rc_context
 
     stream = io.StringIO()
-    settings = {"svg.hashsalt": "attnmargin", "svg.fonttype": "path"}
+    settings: Any = {"svg.hashsalt": "attnmargin", "svg.fonttype": "path"}
     with rc_context(settings), warnings.catch_warnings():
         # A word may be in a script that the font does not have.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
