@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -80,6 +81,7 @@ class Experiment:
     claims: Callable[[Results], list[Claim]]
     pictures: Callable[[Results], list[Picture]]
     source: str | None = None  # another experiment whose points these are
+    files: Callable[[Results, Path], list[Path]] | None = None  # more to write beside the pictures
     unit: str = "trials"
 
     @property

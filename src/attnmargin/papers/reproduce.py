@@ -121,6 +121,8 @@ def _finish(
 ) -> dict[str, Any]:
     folder = _folder(out, experiment.name)
     files = _draw(experiment, results, folder)
+    if experiment.files is not None:
+        files += experiment.files(results, folder / "instances")
     seconds = 0.0
     if experiment.source is None:
         seconds = float(sum(float(arrays[_SECONDS]) for arrays in results.values()))

@@ -1,0 +1,391 @@
+"""Paper A, figures 8, 9, 11 and 12: heads that make attention mix tokens (Section 6)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.attention import probabilities
+from attnmargin.builders import finite_problem, token_problem
+from attnmargin.certify import Status
+from attnmargin.composition import optimal_composition
+from attnmargin.data import AttentionData
+from attnmargin.heads import QuadraticHead, ReLUHead
+from attnmargin.measure import composed_correlation, correlation
+from attnmargin.papers.experiment import (
+    Arrays,
+    Claim,
+    Experiment,
+    Point,
+    Results,
+    Task,
+    at_least,
+    mean_error,
+)
+from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.sample import seed_of
+from attnmargin.solvers import solve
+from attnmargin.training import Trajectory, train
+
+SELECTED = 1e-3
+
+
+def sphere(generator: torch.Generator, *shape: int) -> Tensor:
+    """Points on the unit sphere."""
+    x = torch.randn(*shape, generator=generator, dtype=torch.float64)
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+
+
+def _generator(*names: object, seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed_of(*names, base=seed))
+
+
+def clear_cut(s: Tensor, masked: float) -> tuple[Tensor, Tensor]:
+    """Selected tokens, and trials in which every other token is below ``masked``."""
+    chosen = s > SELECTED
+    return chosen, (chosen | (s < masked)).flatten(1).all(-1)
+
+
+def compare(data: AttentionData, W: Tensor, s: Tensor, chosen: Tensor) -> dict[str, Tensor]:
+    """Correlations of weights ``(R, B, d, d)`` with Gen-SVM, W_fin + γ W_mm and the one-token SVM.
+
+    Where a problem has no solution the correlation is NaN.
+    """
+    gen = solve(token_problem(data.X, data.z, chosen))
+    fin = solve(finite_problem(data.X, data.z, s.where(chosen, 0.0)))
+    one = solve(token_problem(data.X, data.z, s.argmax(-1)))
+
+    def solved(*parts: Any) -> Tensor:
+        good = np.all([np.asarray(part.status) == Status.OPTIMAL for part in parts], axis=0)
+        return torch.from_numpy(np.asarray(good))
+
+    both = composed_correlation(W, fin.W.nan_to_num(nan=0.0), gen.W.nan_to_num(nan=0.0))
+    return {
+        "gen": correlation(W, gen.W.nan_to_num(nan=0.0)).where(solved(gen), torch.nan),
+        "eq": both.where(solved(gen, fin), torch.nan),
+        "one": correlation(W, one.W.nan_to_num(nan=0.0)).where(solved(one), torch.nan),
+    }
+
+
+# --- figures 8 and 11 -----------------------------------------------------------------------
+
+_D8, _MASKED8 = (4, 6, 8, 10), 1e-6
+
+
+def _relu_trials(d: int, trials: int, block: int, seed: int) -> tuple[AttentionData, ReLUHead]:
+    """Random tokens, and a head 1ᵀReLU(V x) with ‖V‖_F = 1; at least one label is −1."""
+    generator = _generator("A:fig8", d, block, seed=seed)
+    X, z = sphere(generator, trials, 3, 4, d), sphere(generator, trials, 3, d)
+    V = torch.randn(trials, d, d, generator=generator, dtype=torch.float64)
+    V = V / torch.linalg.matrix_norm(V)[:, None, None]
+    y = 2.0 * torch.randint(0, 2, (trials, 3), generator=generator).to(torch.float64) - 1.0
+    y[(y > 0).all(-1), 0] = -1.0
+    return AttentionData(X, z, y), ReLUHead(V)
+
+
+def _run_fig8(task: Task) -> Arrays:
+    d = task.settings["d"]
+    kept: dict[str, list[NDArray[Any]]] = {}
+    count = block = drawn = 0
+    while count < task.trials and block < 20:
+        data, head = _relu_trials(d, max(task.trials, 50), block, task.seed)
+        run = train(data, head=head, steps=2000, record=50, progress=task.tell)
+        found = _kept(data, run, task.trials - count)
+        for name, values in found.items():
+            kept.setdefault(name, []).append(values)
+        count += found["eq"].shape[1]
+        drawn += data.batch_shape[0]
+        block += 1
+    joined = {name: np.concatenate(parts, -1) for name, parts in kept.items()}
+    return {**joined, "steps": run.steps.numpy(), "drawn": np.array(drawn)}
+
+
+def _kept(data: AttentionData, run: Trajectory, most: int) -> dict[str, NDArray[Any]]:
+    """Correlations of the trials that are clear-cut and solvable, ``(R, trials)``."""
+    s = probabilities(data, run.W[-1])
+    chosen, clear = clear_cut(s, _MASKED8)
+    keep = clear.nonzero().flatten()
+    part = AttentionData(data.X[keep], data.z[keep])
+    measured = compare(part, run.W[:, keep], s[keep], chosen[keep])
+    solvable = ~torch.stack([x[-1].isnan() for x in measured.values()]).any(0)
+    use = solvable.nonzero().flatten()[:most]
+    largest = s[keep].where(~chosen[keep], 0.0).flatten(1).amax(-1)[use]
+    several = (chosen[keep].sum(-1) > 1).any(-1)[use]
+    arrays = {name: x[:, use].numpy() for name, x in measured.items()}
+    return {**arrays, "masked": largest.numpy(), "several": several.numpy()}
+
+
+def _ends(results: Results, d: int) -> dict[str, float]:
+    return {name: float(results[f"d{d}"][name][-1].mean()) for name in ("eq", "gen", "one")}
+
+
+def _claims_fig8(results: Results) -> list[Claim]:
+    claims = []
+    for d in _D8:
+        end = _ends(results, d)
+        kept, drawn = results[f"d{d}"]["eq"].shape[1], int(results[f"d{d}"]["drawn"])
+        if d >= 8:
+            words = f"d = {d}: mean correlation with SVMeq ({kept} kept of {drawn} drawn)"
+            claims.append(at_least(words, end["eq"], 0.99))
+        order = end["eq"] >= end["gen"] > end["one"]
+        claims.append(
+            Claim(f"d = {d}: SVMeq ≥ Gen-SVM > one token, mean of Gen-SVM", end["gen"],
+                  f"{end['eq']:.4f} ≥ · > {end['one']:.4f}", order)
+        )  # fmt: skip
+    return claims
+
+
+def _pictures_fig8(results: Results) -> list[Picture]:
+    panels = []
+    names = {"eq": "SVMeq: W_fin + γ W_mm", "gen": "Gen-SVM", "one": "one token"}
+    for d in _D8:
+        arrays = results[f"d{d}"]
+        series: list[Series] = []
+        for k, (key, name) in enumerate(names.items()):
+            mean, half = mean_error(1.0 - arrays[key][1:], axis=1)
+            series.append({"kind": "line", "name": name, "x": arrays["steps"][1:], "y": mean,
+                           "low": np.maximum(mean - half, 1e-9), "high": mean + half,
+                           "style": k})  # fmt: skip
+        panels.append(Panel(title=f"d = {d}", axes=("step", "1 − correlation"), series=series,
+                            logarithmic=(False, True)))  # fmt: skip
+    for d in _D8:
+        arrays = results[f"d{d}"]
+        cloud: Series = {"kind": "points", "name": "", "x": np.maximum(arrays["masked"], 1e-300),
+                         "y": np.maximum(1.0 - arrays["eq"][-1], 1e-12)}  # fmt: skip
+        panels.append(Panel(title=f"d = {d}", axes=("largest masked probability", "1 − corr(SVMeq)"),
+                            series=[cloud], logarithmic=(True, True)))  # fmt: skip
+    caption = (
+        "Head 1ᵀReLU(V x), n = 3, T = 4, at least one label −1. Kept: every token above 1e-3 or below "
+        "1e-6 at the end, all three problems solvable. Above: means with 95 % bands; below: single "
+        "instances. Paper: SVMeq fits best, one token worst, and the fit grows with d."
+    )
+    return [Picture(name="fig8", caption=caption, panels=panels, columns=4)]
+
+
+_THRESHOLDS = 10.0 ** np.arange(-16, -5)
+
+
+def _by_threshold(arrays: Arrays) -> NDArray[Any]:
+    """Mean correlation with SVMeq of trials whose masked tokens are below each threshold."""
+    end, masked = arrays["eq"][-1], arrays["masked"]
+    return np.array([end[masked < g].mean() if (masked < g).any() else np.nan for g in _THRESHOLDS])
+
+
+def _claims_fig11(results: Results) -> list[Claim]:
+    claims = [
+        at_least(f"d = {d}: mean correlation with SVMeq", _ends(results, d)["eq"], 0.99)
+        for d in _D8
+        if d >= 8
+    ]
+    small = _THRESHOLDS <= 1e-9
+    for d in _D8:
+        least = np.nanmin(_by_threshold(results[f"d{d}"])[small])
+        claims.append(at_least(f"d = {d}: the same for Γ ≤ 1e-9, least", least, 0.99))
+    return claims
+
+
+def _pictures_fig11(results: Results) -> list[Picture]:
+    left: list[Series] = []
+    right: list[Series] = []
+    for d in _D8:
+        arrays = results[f"d{d}"]
+        mean, half = mean_error(1.0 - arrays["eq"][1:], axis=1)
+        left.append({"kind": "line", "name": f"d = {d}", "x": arrays["steps"][1:], "y": mean,
+                     "low": np.maximum(mean - half, 1e-9), "high": mean + half})  # fmt: skip
+        right.append({"kind": "line", "name": f"d = {d}", "x": _THRESHOLDS, "marker": "o",
+                      "y": 1.0 - _by_threshold(arrays)})  # fmt: skip
+    panels = [
+        Panel(title="(a) in training", axes=("step", "1 − corr(SVMeq)"), series=left,
+              logarithmic=(False, True)),
+        Panel(title="(b) by the threshold of masked tokens", axes=("Γ", "1 − corr(SVMeq)"),
+              series=right, logarithmic=(True, True)),
+    ]  # fmt: skip
+    caption = (
+        "The runs of figure 8. Right: mean over instances whose masked tokens have a probability "
+        "below Γ. Paper: the correlation is above 0.99 for d ≥ 8 or Γ ≤ 1e-9."
+    )
+    return [Picture(name="fig11", caption=caption, panels=panels, columns=2)]
+
+
+# --- figures 9 and 12 -----------------------------------------------------------------------
+
+_LAMBDAS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
+_TAUS, _MASKED9, _T = (3, 5, 7, 9), 1e-8, 10
+
+
+def _orthonormal(trials: int, *names: object, seed: int) -> AttentionData:
+    """One sequence of ten orthonormal tokens, a query and a head on the sphere, label 1."""
+    generator = _generator(*names, seed=seed)
+    G = torch.randn(trials, _T, _T, generator=generator, dtype=torch.float64)
+    X = torch.linalg.qr(G).Q.unsqueeze(1)
+    z, v = sphere(generator, trials, 1, _T), sphere(generator, trials, _T)
+    return AttentionData(X, z, torch.ones(trials, 1, dtype=torch.float64), v)
+
+
+def _run_fig9(task: Task) -> Arrays:
+    weight = task.settings["lambda"]
+    data = _orthonormal(task.trials, "A:fig9", seed=task.seed)
+    assert data.v is not None
+    head = QuadraticHead(data.v, weight)
+    run = train(data, loss="linear", head=head, steps=2000, record=2000, progress=task.tell)
+    s = probabilities(data, run.W[-1])
+    chosen, clear = clear_cut(s, _MASKED9)
+    measured = compare(data, run.W[-1:], s, chosen)
+    exact = (optimal_composition(data, head) > 0).sum((-2, -1))
+    return {
+        "selected": chosen.sum((-2, -1)).numpy(),
+        "exact": exact.numpy(),
+        "clear": clear.numpy(),
+        "gen": measured["gen"][0].numpy(),
+        "eq": measured["eq"][0].numpy(),
+    }
+
+
+def _fig9(results: Results, weight: float) -> Arrays:
+    return results[f"lambda{weight:g}"]
+
+
+def _nanmean(values: NDArray[Any]) -> float:
+    good = values[np.isfinite(values)]
+    return float(good.mean()) if len(good) else float("nan")
+
+
+def _claims_fig9(results: Results) -> list[Claim]:
+    counts = [float(_fig9(results, w)["selected"].mean()) for w in _LAMBDAS]
+    fall = max(0.0, -float(np.diff(counts).min()))
+    fits = [_nanmean(_fig9(results, w)["eq"][_fig9(results, w)["clear"]]) for w in _LAMBDAS]
+    beyond = [_fig9(results, w)["selected"].min() for w in _LAMBDAS if w > 2.0]
+    return [
+        Claim("number of selected tokens rises with λ, largest fall", fall, "≤ 0.1", fall <= 0.1),
+        Claim("λ = 0: tokens selected, most", float(_fig9(results, 0.0)["selected"].max()), "1",
+              int(_fig9(results, 0.0)["selected"].max()) == 1),
+        Claim("λ > 2: tokens selected, fewest", float(min(beyond)), f"{_T} (all)",
+              int(min(beyond)) == _T),
+        at_least("mean correlation with SVMeq, least over λ", float(np.nanmin(fits)), 0.95),
+    ]  # fmt: skip
+
+
+def _pictures_fig9(results: Results) -> list[Picture]:
+    x = np.array(_LAMBDAS)
+    stats = [mean_error(_fig9(results, w)["selected"].astype(float)) for w in _LAMBDAS]
+    y, half = (np.array([pair[i] for pair in stats]) for i in (0, 1))
+    exact = np.array([_fig9(results, w)["exact"].mean() for w in _LAMBDAS])
+    count: list[Series] = [
+        {"kind": "line", "name": "in training", "x": x, "y": y, "low": y - half, "high": y + half,
+         "marker": "o"},
+        {"kind": "line", "name": "best mixture, computed", "x": x, "y": exact, "style": 1},
+    ]  # fmt: skip
+    fits: list[Series] = []
+    for k, (key, name) in enumerate((("eq", "SVMeq"), ("gen", "Gen-SVM"))):
+        means = [1.0 - _nanmean(_fig9(results, w)[key][_fig9(results, w)["clear"]])
+                 for w in _LAMBDAS]  # fmt: skip
+        fits.append({"kind": "line", "name": name, "x": x, "y": np.array(means), "style": k,
+                     "marker": "o"})  # fmt: skip
+    panels = [
+        Panel(title="(a) selected tokens", axes=("λ", "number of tokens, mean"), series=count),
+        Panel(title="(b) fit", axes=("λ", "1 − correlation"), series=fits,
+              logarithmic=(False, True)),
+        Panel(title="(c) fit by number of tokens", axes=("selected tokens", "1 − correlation"),
+              series=_by_count(results), logarithmic=(False, True)),
+    ]  # fmt: skip
+    caption = (
+        "h(x) = vᵀx − λ‖x‖², one sequence of ten orthonormal tokens, ℓ(u) = −u, 2000 steps; kept in (b), "
+        "(c): tokens above 1e-3 or below 1e-8. Paper: the number of tokens grows with λ, all are "
+        "selected for λ > 2, and the correlation stays above 0.95."
+    )
+    return [Picture(name="fig9", caption=caption, panels=panels)]
+
+
+def _by_count(results: Results) -> list[Series]:
+    parts = [_fig9(results, w) for w in _LAMBDAS]
+    counts = np.concatenate([p["selected"][p["clear"]] for p in parts])
+    series: list[Series] = []
+    for k, (key, name) in enumerate((("eq", "SVMeq"), ("gen", "Gen-SVM"))):
+        values = np.concatenate([p[key][p["clear"]] for p in parts])
+        present = np.unique(counts[np.isfinite(values)])
+        means = [1.0 - _nanmean(values[counts == c]) for c in present]
+        series.append({"kind": "line", "name": name, "x": present, "y": np.array(means), "style": k,
+                       "marker": "o"})  # fmt: skip
+    return series
+
+
+def _run_fig12(task: Task) -> Arrays:
+    """Random λ in the setting of Lemma 6, kept where τγ_τ/2 > λ > γ_1."""
+    tau = task.settings["tau"]
+    X: list[Tensor] = []
+    weights: list[float] = []
+    block = 0
+    while len(weights) < task.trials and block < 400:
+        data = _orthonormal(200, "A:fig12", tau, block, seed=task.seed)
+        assert data.v is not None
+        generator = _generator("A:fig12 lambda", tau, block, seed=task.seed)
+        ordered = torch.einsum("btd,bd->bt", data.X[:, 0], data.v).sort(descending=True).values
+        gaps = -ordered.diff(dim=-1)
+        weight = torch.rand(200, generator=generator, dtype=torch.float64)
+        keep = (0.5 * tau * gaps[:, tau - 1] > weight) & (weight > gaps[:, 0])
+        for i in keep.nonzero().flatten().tolist():
+            X.append(torch.cat((data.X[i, 0], data.z[i], data.v[i : i + 1])))
+            weights.append(float(weight[i]))
+        block += 1
+        task.tell(min(len(weights), task.trials), task.trials)
+    chosen = torch.stack(X[: task.trials])
+    lam = torch.tensor(weights[: task.trials], dtype=torch.float64)
+    trials = AttentionData(
+        chosen[:, None, :_T], chosen[:, _T : _T + 1], torch.ones(len(lam), 1).double(), chosen[:, -1]
+    )
+    assert trials.v is not None
+    head = QuadraticHead(trials.v, lam)
+    run = train(trials, loss="linear", head=head, steps=2000, record=2000)
+    s = probabilities(trials, run.W[-1])
+    exact = (optimal_composition(trials, head) > 0).sum((-2, -1))
+    return {
+        "selected": (s > SELECTED).sum((-2, -1)).numpy(),
+        "exact": exact.numpy(),
+        "lambda": lam.numpy(),
+    }
+
+
+def _claims_fig12(results: Results) -> list[Claim]:
+    claims = []
+    for tau in _TAUS:
+        count = results[f"tau{tau}"]["selected"]
+        inside = float(((count >= 2) & (count <= tau)).mean())
+        words = f"τ = {tau}: share of {len(count)} trials with 2 to {tau} tokens selected"
+        claims.append(at_least(words, inside, 1.0))
+    return claims
+
+
+def _pictures_fig12(results: Results) -> list[Picture]:
+    panels = []
+    for tau in _TAUS:
+        arrays = results[f"tau{tau}"]
+        series: list[Series] = []
+        for key, name in (("selected", "in training"), ("exact", "best mixture, computed")):
+            share = np.bincount(arrays[key], minlength=_T + 1)[1:] / len(arrays[key])
+            series.append({"kind": "bar", "name": name, "x": np.arange(1, _T + 1),
+                           "y": share})  # fmt: skip
+        panels.append(Panel(title=f"τ = {tau}", axes=("selected tokens", "share of trials"),
+                            series=series))  # fmt: skip
+    caption = (
+        "The setting of Lemma 6: ten orthonormal tokens, random λ kept when τγ_τ/2 > λ > γ_1 for the "
+        "gaps γ of the ordered scores. Lemma: between 2 and τ tokens are selected."
+    )
+    return [Picture(name="fig12", caption=caption, panels=panels, columns=4)]
+
+
+EXPERIMENTS = (
+    Experiment("A:fig8", "ReLU head: mixtures and their SVM equivalent", 500,
+               tuple(Point(f"d{d}", {"d": d}) for d in _D8), _run_fig8, _claims_fig8,
+               _pictures_fig8, unit="kept trials"),
+    Experiment("A:fig9", "Quadratic head: how many tokens are selected", 100,
+               tuple(Point(f"lambda{w:g}", {"lambda": w}) for w in _LAMBDAS), _run_fig9,
+               _claims_fig9, _pictures_fig9),
+    Experiment("A:fig11", "SVM equivalence by width and threshold", 500,
+               tuple(Point(f"d{d}", {"d": d}) for d in _D8), _run_fig8, _claims_fig11,
+               _pictures_fig11, source="A:fig8", unit="kept trials"),
+    Experiment("A:fig12", "Lemma 6: between 2 and τ tokens", 100,
+               tuple(Point(f"tau{t}", {"tau": t}) for t in _TAUS), _run_fig12, _claims_fig12,
+               _pictures_fig12, unit="kept trials"),
+)  # fmt: skip

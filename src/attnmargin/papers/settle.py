@@ -1,0 +1,83 @@
+"""Train in rounds until selections settle: all that figures 2, 5 and 6 of paper A ask for."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.attention import probabilities
+from attnmargin.data import AttentionData
+from attnmargin.locality import locality
+from attnmargin.papers.experiment import Tell
+from attnmargin.selection import optimal_tokens
+from attnmargin.training import train
+
+# Steps after which selections are looked at; a trial stops where its selection is settled.
+ROUNDS = (100, 150, 250, 500, 1000, 2000, 4000, 8000, 16000)
+# Least of the largest softmax entries of a trial above which its selection counts as made.
+_MADE = 0.999
+
+
+@final
+@dataclass(frozen=True)
+class Settled:
+    """Where every trial ended; arrays over trials."""
+
+    selection: NDArray[Any]  # int (trials, n)
+    steps: NDArray[Any]  # int: steps that it took
+    least: NDArray[Any]  # least over sequences of the largest softmax entry
+    optimal: NDArray[Any]  # bool: the optimal tokens are selected
+    local: NDArray[Any]  # bool: the selection is locally optimal
+    feasible: NDArray[Any]  # bool: its SVM has a solution
+    marginal: NDArray[Any]  # bool: not locally optimal, yet nothing that is needed pulls
+    growth: NDArray[Any]  # ‖W‖ at the end over ‖W‖ at the beginning of the last round
+
+
+def settle(
+    data: AttentionData,
+    parameter: str,
+    init: tuple[Tensor, ...] | None = None,
+    penalty: float = 0.0,
+    tell: Tell | None = None,
+) -> Settled:
+    """Train every trial until its selection is made and locally optimal, or the rounds end."""
+    trials, norm = data.batch_shape[0], "nuc" if parameter == "KQ" else "fro"
+    result: dict[str, Any] = {
+        "selection": torch.zeros(trials, data.n, dtype=torch.int64),
+        "steps": torch.zeros(trials, dtype=torch.int64),
+        "least": torch.zeros(trials, dtype=torch.float64),
+        "growth": torch.zeros(trials, dtype=torch.float64),
+    }
+    for name in ("optimal", "local", "feasible", "marginal"):
+        result[name] = torch.zeros(trials, dtype=torch.bool)
+    active, weights, done = torch.arange(trials), init, 0
+    for k, steps in enumerate(ROUNDS):
+        part = data[active]
+        run = train(
+            part,
+            parameter,
+            steps=steps,
+            init=weights if parameter == "KQ" or weights is None else weights[0],
+            penalty=penalty,
+            record=steps,
+        )
+        done += steps
+        chosen, least = run.selection[-1], probabilities(part, run.W[-1]).amax(-1).amin(-1)
+        found = locality(part, chosen, norm)
+        result["selection"][active], result["steps"][active] = chosen, done
+        result["least"][active] = least
+        sizes = torch.linalg.matrix_norm(run.W)
+        result["growth"][active] = sizes[-1] / sizes[0].where(sizes[0] > 0, torch.nan)
+        result["optimal"][active] = (chosen == optimal_tokens(part)).all(-1)
+        for name in ("local", "feasible", "marginal"):
+            result[name][active] = getattr(found, name)
+        going = ~(found.local & (least > _MADE))
+        active, weights = active[going], tuple(x[going] for x in run.last)
+        if tell is not None:
+            tell(k + 1, len(ROUNDS))
+        if not len(active):
+            break
+    return Settled(**{name: np.asarray(value) for name, value in result.items()})
