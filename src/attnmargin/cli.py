@@ -162,6 +162,26 @@ def train(
 
 
 @cli.command()
+@click.argument("figures", nargs=-1)
+@click.option("--list", "listing", is_flag=True, help="list the figures, and compute nothing")
+@click.option("--trials", type=int, help="per point; that of the paper by default")
+@click.option(
+    "--out", type=_FILE, default=Path("results"), show_default=True, help="folder for results"
+)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--redraw", is_flag=True, help="draw and judge what is saved, compute nothing")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def reproduce(figures: tuple[str, ...], listing: bool, as_json: bool, **options: Any) -> int:
+    """Run FIGURES of the papers (A:fig7, or A for all), and say which claims hold."""
+    from attnmargin.papers import figure_table as tables
+
+    if listing or not figures:
+        tables.print_list(as_json)
+        return 0
+    return tables.run_figures(list(figures), as_json, **options)
+
+
+@cli.command()
 @click.option(
     "--out", type=_FILE, default=Path("demo"), show_default=True, help="folder for the page"
 )

@@ -118,9 +118,7 @@ def _run_fig10(task: Task) -> Arrays:
     name = f"A:fig10 n={n} T={T}"
     data = random_data(n, T, _D10, trials=task.trials, name=name, seed=task.seed)
     init = uniform_factors(data, m, name, task.seed)
-    run = train(
-        data, "KQ", steps=2000, init=init, penalty=PENALTY, record=2000, progress=task.tell
-    )
+    run = train(data, "KQ", steps=2000, init=init, penalty=PENALTY, record=2000, progress=task.tell)
     solution = solve(token_problem(data.X, data.z, run.selection[-1]), "nuc")
     solved = torch.from_numpy(np.asarray(solution.status) == Status.OPTIMAL)
     return {"off": misalignment(run.W[-1][solved], solution.W[solved]).numpy()}
