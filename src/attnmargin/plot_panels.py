@@ -59,7 +59,7 @@ def draw_picture(picture: Picture) -> "Figure":
     count = len(picture["panels"])
     columns = min(picture.get("columns", 3), count)
     rows = -(-count // columns)
-    caption = textwrap.fill(picture["caption"], 42 * columns)
+    caption = textwrap.fill(picture["caption"], 68 * columns)
     height = 3.6 * rows + 0.22 * (caption.count("\n") + 1)
     figure = Figure(figsize=(4.6 * columns, height), layout="constrained")
     for k, panel in enumerate(picture["panels"]):

@@ -160,7 +160,7 @@ def _pictures_fig8(results: Results) -> list[Picture]:
         arrays = results[f"d{d}"]
         cloud: Series = {"kind": "points", "name": "", "x": np.maximum(arrays["masked"], 1e-300),
                          "y": np.maximum(1.0 - arrays["eq"][-1], 1e-12)}  # fmt: skip
-        panels.append(Panel(title=f"d = {d}", axes=("largest masked probability", "1 − corr(SVMeq)"),
+        panels.append(Panel(title=f"d = {d}", axes=("largest masked entry", "1 − corr(SVMeq)"),
                             series=[cloud], logarithmic=(True, True)))  # fmt: skip
     caption = (
         "Head 1ᵀReLU(V x), n = 3, T = 4, at least one label −1. Kept: every token above 1e-3 or "
@@ -298,7 +298,7 @@ def _pictures_fig9(results: Results) -> list[Picture]:
               series=_by_count(results), logarithmic=(False, True)),
     ]  # fmt: skip
     caption = (
-        "h(x) = vᵀx − λ‖x‖², one sequence of ten orthonormal tokens, ℓ(u) = −u, 2000 steps; kept in "
+        "h(x) = vᵀx − λ‖x‖², a sequence of ten orthonormal tokens, ℓ(u) = −u, 2000 steps; kept in "
         "(b), (c): tokens above 1e-3 or below 1e-8. Paper: the number of tokens grows with λ, all "
         "are selected for λ > 2, and the correlation stays above 0.95."
     )

@@ -87,9 +87,9 @@ def _pictures_path(results: Results) -> list[Picture]:
                        "low": np.maximum(mean - half, 1e-12), "high": mean + half,
                        "marker": "o"})  # fmt: skip
     caption = (
-        "Best weights of norm R: misalignment with the Frobenius solution (W), the nuclear one (K, Q), "
-        "and the one of a locally optimal selection, within its cone; means with 95 % bands. "
-        "Theorems 2 and 9: it tends to zero."
+        "Best weights of norm R: misalignment with the Frobenius solution (W), the nuclear one "
+        "(K, Q), and the one of a locally optimal selection, within its cone; means with 95 % "
+        "bands. Theorems 2 and 9: it tends to zero."
     )
     panel = Panel(title="regularisation paths", axes=("norm R", "1 − correlation"), series=series,
                   logarithmic=(True, True))  # fmt: skip
@@ -162,9 +162,9 @@ def _pictures_sec7(results: Results) -> list[Picture]:
                for i, k in enumerate(_KINDS)]  # fmt: skip
     path = [_band(k, results[k]["radius"], results[k]["path"], i) for i, k in enumerate(_KINDS)]
     caption = (
-        f"n = {_N} sequences of {_K} tokens with {_K} outputs each, d = {_D}: all tokens visible, the "
-        "first k, or a random mask. Means with 95 % bands. Section 7 extends the theory to these "
-        "forms; there is no figure in the paper."
+        f"n = {_N} sequences of {_K} tokens with {_K} outputs each, d = {_D}: all tokens visible, "
+        "the first k, or a random mask. Means with 95 % bands. Section 7 extends the theory to "
+        "these forms; there is no figure in the paper."
     )
     panels = [
         Panel(title="descent", axes=("step", "1 − correlation"), series=descent,

@@ -158,9 +158,9 @@ def _pictures_fig10(results: Results) -> list[Picture]:
         panels.append(Panel(title=title, axes=("width m of K and Q", "1 − correlation"),
                             series=series, logarithmic=(False, True)))  # fmt: skip
     caption = (
-        "d = 20, K and Q of width m, 2000 normalised steps with the published penalty: misalignment "
-        "of K Qᵀ with the nuclear solution of the selected tokens, means with 95 % bands. Paper: it "
-        "falls as m reaches n, whatever T is."
+        "d = 20, K and Q of width m, 2000 normalised steps with the published penalty: "
+        "misalignment of K Qᵀ with the nuclear solution of the selected tokens, means with 95 % "
+        "bands. Paper: it falls as m reaches n, whatever T is."
     )
     return [Picture(name="fig10", caption=caption, panels=panels[::-1], columns=2)]
 

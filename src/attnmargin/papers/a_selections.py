@@ -1,4 +1,4 @@
-"""Paper A, figures 2, 5 and 6: which selections descent makes, and the conjecture of Section 5.2."""
+"""Paper A, figures 2, 5 and 6, and the conjecture: which selections descent makes."""
 
 from pathlib import Path
 from typing import Any
@@ -135,9 +135,10 @@ def _panel(results: Results, parameter: str, title: str) -> Panel:
 
 
 _CAPTION = (
-    "n = T = 5, score gap ≥ 0.1, trained until the selection is made and locally optimal, or 32,000 "
-    "normalised steps; bars with 95 % intervals. Global: the optimal tokens; Local: locally optimal "
-    "by Definition 2. Paper: Global and B.1 rise to 100 % with d, and B.1 is never above Global."
+    "n = T = 5, score gap ≥ 0.1, trained until the selection is made and locally optimal, or "
+    "32,000 normalised steps; bars with 95 % intervals. Global: the optimal tokens; Local: locally "
+    "optimal by Definition 2. Paper: Global and B.1 rise to 100 % with d, and B.1 is never above "
+    "Global."
 )
 
 
@@ -216,8 +217,8 @@ def _pictures_fig6(results: Results) -> list[Picture]:
         for title, curves in groups
     ]  # fmt: skip
     caption = (
-        "Share of instances in which training selects the optimal tokens, with 95 % intervals; score "
-        "gap ≥ 0.1. Solid: W, dashed: (K, Q). Paper: every curve rises to 1 as d grows."
+        "Share of instances in which training selects the optimal tokens, with 95 % intervals; "
+        "score gap ≥ 0.1. Solid: W, dashed: (K, Q). Paper: every curve rises to 1 as d grows."
     )
     return [Picture(name="fig6", caption=caption, panels=panels, columns=2)]
 
@@ -254,10 +255,10 @@ def _pictures_conjecture(results: Results) -> list[Picture]:
         series.append({"kind": "line", "name": name, "x": np.array(WIDTHS), "marker": "o",
                        "y": counts / int(rows[0]["trials"]), "low": low, "high": high})  # fmt: skip
     caption = (
-        "n = T = 5. Assumption D is decided by solving all 3125 selections of every instance. Paper, "
-        "Section 5.2: where B.1 and D hold, training selects the optimal tokens."
+        "n = T = 5. Assumption D is decided by solving all 3125 selections of every instance. "
+        "Paper, Section 5.2: where B.1 and D hold, training selects the optimal tokens."
     )
-    panel = Panel(title="the conjecture of Section 5.2", axes=("token width d", "share of instances"),
+    panel = Panel(title="the conjecture", axes=("token width d", "share of instances"),
                   series=series)  # fmt: skip
     return [Picture(name="conjecture", caption=caption, panels=[panel], columns=1)]
 

@@ -1,0 +1,5 @@
+"""``python -m attnmargin`` is the command line."""
+
+from attnmargin.cli import main
+
+main()
