@@ -258,4 +258,4 @@ def test_theorems_about_w_are_silent_about_factors_and_mirror_descent() -> None:
 
 def test_a_check_in_words() -> None:
     check = am.check_theory(identity_data())[0]
-    assert str(check) == "A: Theorem 1: holds (d 8, max(T − 1, n) 2)"
+    assert str(check) == "A: Theorem 1: holds (token width d 8, needed, max(T − 1, n) 2)"

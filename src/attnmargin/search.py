@@ -69,8 +69,9 @@ class Search:
         return bool((known == selection).flatten(1).all(-1).any())
 
     def __str__(self) -> str:
+        count = len(self.selections)
         return (
-            f"{len(self.selections)} locally optimal selections; "
+            f"{count} locally optimal selection{'s' if count != 1 else ''}; "
             f"searched {self.searched:,} of {count_words(self.total)}"
         )
 

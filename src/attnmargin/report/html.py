@@ -48,7 +48,9 @@ summary { cursor: pointer; }
   table.wide, table.wide tbody, table.wide tr, table.wide td { display: block; }
   table.wide th { display: none; }
   table.wide td { border: 0; padding: .1rem 0; }
-  table.wide tr { border-bottom: 1px solid var(--line); padding: .5rem 0; display: block; } }
+  table.wide tr { border-bottom: 1px solid var(--line); padding: .5rem 0; display: block; }
+  table.wide td[data-name]:not(:empty)::before { content: attr(data-name) ": "; opacity: .7;
+    font-weight: 400; color: initial; } }
 """
 
 
@@ -66,8 +68,17 @@ def table(head: list[str], rows: list[list[str]], wide: bool = False) -> str:
     """A table of plain text; a wide one becomes a list on narrow screens."""
     kind = ' class="wide"' if wide else ""
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    body = "".join(f"<tr>{_cells(head, row)}</tr>" for row in rows)
     return f'<div class="scroll"><table{kind}><tr>{top}</tr>{body}</table></div>'
+
+
+def _cells(head: list[str], row: list[str]) -> str:
+    """The cells of a row, each with the name of its column for narrow screens."""
+    named = zip(head, map(cell, row), strict=True)
+    return "".join(
+        text.replace("<td", f'<td data-name="{escape(name)}"', 1) if name else text
+        for name, text in named
+    )
 
 
 def cell(content: str, kind: str = "") -> str:

@@ -257,12 +257,17 @@ def _check_table(checks: list[Check]) -> str:
     rows = []
     for check in checks:
         known = {name: float(x) for name, x in check.numbers.items() if bool(torch.isfinite(x))}
-        numbers = ", ".join(f"{name} = {value:.4g}" for name, value in known.items())
+        numbers = ", ".join(f"{name} = {_figure_of(value)}" for name, value in known.items())
         note = f"<small>{escape(check.note)}</small>" if check.note else ""
         meaning = f"<td>{escape(check.meaning)}{note}</td>"
         outcome = cell(str(check.outcome), _KINDS[check.outcome])
         rows.append([check.label, meaning, outcome, numbers])
     return table(["statement", "in plain words", "here", "numbers"], rows, wide=True)
+
+
+def _figure_of(value: float) -> str:
+    """A count as it is, another number with four digits."""
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.4g}"
 
 
 def _certificate(prediction: Prediction) -> str:

@@ -27,7 +27,7 @@ def theorem_1(facts: Facts) -> Check:
         "Theorem 1",
         "Tokens are wide enough for almost all data to have a separating direction.",
         outcome(wide),
-        {"d": number(facts.data.d), "max(T − 1, n)": number(needed)},
+        {"token width d": number(facts.data.d), "needed, max(T − 1, n)": number(needed)},
         "it speaks of almost all data; the next row is about these data",
     )
 
@@ -52,7 +52,7 @@ def assumption_a(facts: Facts) -> Check:
     numbers: dict[str, Tensor] = {}
     try:
         M0, M1 = loss.constants(torch.maximum(low.abs(), high.abs()))
-        numbers = {"M₀": M0, "M₁": M1}
+        numbers = {"M₁, largest slope": M1, "M₀, its largest rate of change": M0}
     except InputError:
         pass  # the constants of the loss −log u depend on how near to zero u may come
     return Check(
@@ -73,7 +73,7 @@ def lemma_1(facts: Facts) -> Check:
         "Lemma 1",
         "The predicted direction has a rank of at most the number of sequences.",
         outcome(rank <= facts.queries, facts.feasible) if facts.of_A else Outcome.UNDECIDABLE,
-        {"rank": rank.to(torch.float64), "n": number(facts.queries)},
+        {"rank": rank.to(torch.float64), "sequences n": number(facts.queries)},
         "" if facts.of_A else _NOT_LP,
     )
 
@@ -134,7 +134,7 @@ def lemma_4(facts: Facts) -> Check:
         L = lipschitz(facts.goal, flat_v).reshape(facts.data.batch_shape)
     except InputError as error:
         return Check("A", "Lemma 4", _STEP, Outcome.UNDECIDABLE, {}, str(error))
-    numbers = {"L_W": L, "step size 1/L_W": 1.0 / L}
+    numbers = {"L_W, largest rate of change of the gradient": L, "step size 1/L_W": 1.0 / L}
     return Check("A", "Lemma 4", _STEP, outcome(holds(assumption_a(facts))), numbers)
 
 

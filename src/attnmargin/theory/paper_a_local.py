@@ -45,7 +45,7 @@ def only_one(facts: Facts) -> Check:
         {
             "locally optimal selections found": facts.local_count,
             "searched": facts.of_searches("searched"),
-            "of": facts.of_searches("total"),
+            "selections that exist": facts.of_searches("total"),
         },
         _ties(facts),
     )
@@ -148,7 +148,7 @@ def assumption_e(facts: Facts) -> Check:
         "Assumption E",
         "No mixture of worse tokens scores as high as the selected one.",
         outcome(torch.ones_like(facts.unique)),
-        {"c": _lower_gap(facts)},
+        {"c, distance to the next lower score": _lower_gap(facts)},
         "every linear head has it",
     )
 

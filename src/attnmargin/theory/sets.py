@@ -74,7 +74,7 @@ def assumption_e(data: AttentionData, head: Head) -> Check:
         "Assumption E",
         "No mixture of worse tokens scores as high as the best one.",
         outcome(least > 0, decided),
-        {"c": least},
+        {"c, least loss of score per share": least},
     )
 
 
