@@ -173,6 +173,9 @@ def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_p
     code, out, _ = command(capsys, "reproduce", "A:fig3", "A:fig1", "--out", tmp_path)
     assert code == 0
     assert "4 of 4 claims hold; 2 figures" in out
+    summary = (tmp_path / "A" / "SUMMARY.md").read_text()
+    assert "4 of 4 claims hold" in summary
+    assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
     listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
     assert len(listed["figures"]) == 16
     code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)

@@ -249,7 +249,7 @@ def _claims_fig7(results: Results) -> list[Claim]:
 def _band(name: str, x: NDArray[Any], values: NDArray[Any], off: bool = False) -> Series:
     """Mean over trials with its 95 % band; ``off`` draws 1 − value."""
     mean, half = mean_error(1.0 - values if off else values, axis=1)
-    low = np.maximum(mean - half, 1e-12) if off else mean - half
+    low = np.maximum(mean - half, 0.1 * mean) if off else mean - half
     return {"kind": "line", "name": name, "x": x, "y": mean, "low": low, "high": mean + half}
 
 

@@ -51,11 +51,12 @@ def clear_cut(s: Tensor, masked: float) -> tuple[Tensor, Tensor]:
 def compare(data: AttentionData, W: Tensor, s: Tensor, chosen: Tensor) -> dict[str, Tensor]:
     """Correlations of weights ``(R, B, d, d)`` with Gen-SVM, W_fin + γ W_mm and the one-token SVM.
 
-    Where a problem has no solution the correlation is NaN.
+    Where a problem has no solution the correlation is NaN. Sequences that the mask of the data
+    hides have no rows.
     """
-    gen = solve(token_problem(data.X, data.z, chosen))
-    fin = solve(finite_problem(data.X, data.z, s.where(chosen, 0.0)))
-    one = solve(token_problem(data.X, data.z, s.argmax(-1)))
+    gen = solve(token_problem(data.X, data.z, chosen, data.mask))
+    fin = solve(finite_problem(data.X, data.z, s.where(chosen, 0.0), data.mask))
+    one = solve(token_problem(data.X, data.z, s.argmax(-1), data.mask))
 
     def solved(*parts: Any) -> Tensor:
         good = np.all([np.asarray(part.status) == Status.OPTIMAL for part in parts], axis=0)
@@ -111,13 +112,15 @@ def _kept(
     keep = (clear & ~chosen.flatten(1).all(-1)).nonzero().flatten()
     part = AttentionData(data.X[keep], data.z[keep])
     measured = compare(part, run.W[:, keep], s[keep], chosen[keep])
+    output = (s.unsqueeze(-2) @ data.X).squeeze(-2)
+    pulls = (head.value(output) > 0)[keep].unsqueeze(-1).expand_as(chosen[keep])
+    alive = AttentionData(data.X[keep], data.z[keep], mask=pulls)
+    measured["eq_pulling"] = compare(alive, run.W[:, keep], s[keep], chosen[keep])["eq"]
     solvable = ~torch.stack([x[-1].isnan() for x in measured.values()]).any(0)
     use = solvable.nonzero().flatten()[:most]
     largest = s[keep].where(~chosen[keep], 0.0).flatten(1).amax(-1)[use]
-    output = (s.unsqueeze(-2) @ data.X).squeeze(-2)
-    live = (head.value(output) > 0).all(-1)[keep][use]
     arrays = {name: x[:, use].numpy() for name, x in measured.items()}
-    return {**arrays, "masked": largest.numpy(), "live": live.numpy()}
+    return {**arrays, "masked": largest.numpy(), "pulling": pulls.all(-1).all(-1)[use].numpy()}
 
 
 def _ends(results: Results, d: int) -> dict[str, float]:
@@ -132,9 +135,9 @@ def _claims_fig8(results: Results) -> list[Claim]:
         if d >= 8:
             words = f"d = {d}: mean correlation with SVMeq ({kept} kept of {drawn} drawn)"
             claims.append(at_least(words, end["eq"], 0.99))
-            live = results[f"d{d}"]["live"]
-            words = f"d = {d}: the same where no ReLU output is zero ({int(live.sum())} of {kept})"
-            claims.append(at_least(words, float(results[f"d{d}"]["eq"][-1][live].mean()), 0.99))
+            still = kept - int(results[f"d{d}"]["pulling"].sum())
+            words = f"d = {d}: the same without sequences that do not pull (in {still} of {kept})"
+            claims.append(at_least(words, float(results[f"d{d}"]["eq_pulling"][-1].mean()), 0.99))
         order = end["eq"] >= end["gen"] > end["one"]
         claims.append(
             Claim(f"d = {d}: SVMeq ≥ Gen-SVM > one token, mean of Gen-SVM", end["gen"],
@@ -145,14 +148,15 @@ def _claims_fig8(results: Results) -> list[Claim]:
 
 def _pictures_fig8(results: Results) -> list[Picture]:
     panels = []
-    names = {"eq": "SVMeq: W_fin + γ W_mm", "gen": "Gen-SVM", "one": "one token"}
+    names = {"eq": "SVMeq: W_fin + γ W_mm", "gen": "Gen-SVM", "one": "one token",
+             "eq_pulling": "SVMeq of sequences that pull"}  # fmt: skip
     for d in _D8:
         arrays = results[f"d{d}"]
         series: list[Series] = []
         for k, (key, name) in enumerate(names.items()):
             mean, half = mean_error(1.0 - arrays[key][1:], axis=1)
             series.append({"kind": "line", "name": name, "x": arrays["steps"][1:], "y": mean,
-                           "low": np.maximum(mean - half, 1e-9), "high": mean + half,
+                           "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half,
                            "style": k})  # fmt: skip
         panels.append(Panel(title=f"d = {d}", axes=("step", "1 − correlation"), series=series,
                             logarithmic=(False, True)))  # fmt: skip
@@ -165,7 +169,8 @@ def _pictures_fig8(results: Results) -> list[Picture]:
     caption = (
         "Head 1ᵀReLU(V x), n = 3, T = 4, at least one label −1. Kept: every token above 1e-3 or "
         "below 1e-6 at the end, at least one masked. Above: means with 95 % bands; below: single "
-        "instances. Paper: SVMeq fits best, one token worst, and the fit grows with d."
+        "instances. A sequence whose ReLU outputs are all zero does not pull. Paper: SVMeq fits "
+        "best, one token worst, and the fit grows with d."
     )
     return [Picture(name="fig8", caption=caption, panels=panels, columns=4)]
 
@@ -199,7 +204,7 @@ def _pictures_fig11(results: Results) -> list[Picture]:
         arrays = results[f"d{d}"]
         mean, half = mean_error(1.0 - arrays["eq"][1:], axis=1)
         left.append({"kind": "line", "name": f"d = {d}", "x": arrays["steps"][1:], "y": mean,
-                     "low": np.maximum(mean - half, 1e-9), "high": mean + half})  # fmt: skip
+                     "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half})  # fmt: skip
         right.append({"kind": "line", "name": f"d = {d}", "x": _THRESHOLDS, "marker": "o",
                       "y": 1.0 - _by_threshold(arrays)})  # fmt: skip
     panels = [
@@ -244,7 +249,8 @@ def _run_fig9(task: Task) -> Arrays:
         "selected": chosen.sum((-2, -1)).numpy(),
         "exact": exact.numpy(),
         "clear": clear.numpy(),
-        "gen": measured["gen"][0].numpy(),
+        # Where all tokens are selected there is nothing to separate: Gen-SVM has no direction.
+        "gen": measured["gen"][0].where(~chosen.all(-1)[:, 0], torch.nan).numpy(),
         "eq": measured["eq"][0].numpy(),
     }
 
@@ -262,6 +268,7 @@ def _claims_fig9(results: Results) -> list[Claim]:
     counts = [float(_fig9(results, w)["selected"].mean()) for w in _LAMBDAS]
     fall = max(0.0, -float(np.diff(counts).min()))
     fits = [_nanmean(_fig9(results, w)["eq"][_fig9(results, w)["clear"]]) for w in _LAMBDAS]
+    seen = [fit for fit in fits if np.isfinite(fit)]
     beyond = [_fig9(results, w)["selected"].min() for w in _LAMBDAS if w > 2.0]
     best = [_fig9(results, w)["exact"].min() for w in _LAMBDAS if w > 2.0]
     return [
@@ -270,7 +277,8 @@ def _claims_fig9(results: Results) -> list[Claim]:
               int(_fig9(results, 0.0)["selected"].max()) == 1),
         Claim(f"λ > 2: tokens selected, fewest (in the best mixture: {int(min(best))})",
               float(min(beyond)), f"{_T} (all)", int(min(beyond)) == _T),
-        at_least("mean correlation with SVMeq, least over λ", float(np.nanmin(fits)), 0.95),
+        at_least(f"mean correlation with SVMeq, least over the {len(seen)} of {len(fits)} λ with "
+                 "clear-cut trials", min(seen), 0.95),
     ]  # fmt: skip
 
 

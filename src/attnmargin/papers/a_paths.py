@@ -31,6 +31,7 @@ from attnmargin.solvers import solve
 from attnmargin.training import regularization_path, train
 
 RADII = (30.0, 100.0, 300.0, 1000.0)
+_CONE = 1e-3  # ε of Definition 3
 
 # --- regularisation paths -------------------------------------------------------------------
 
@@ -53,13 +54,14 @@ def _local_path(task: Task) -> Arrays:
                        min_gap=0.1)  # fmt: skip
     ends = train(data, steps=4000, record=4000).selection[-1]
     found = locality(data, ends)
-    # A sequence without support tokens can leave its cone empty (docs/errata.md, Lemma 5).
-    shielded = score_barrier(data, found.solution.W.nan_to_num(nan=0.0), ends) > 0
+    # A sequence without support tokens can leave its cone empty (docs/errata.md, Lemma 5), and
+    # Theorem 9 takes an ε for which the direction is inside.
+    shielded = score_barrier(data, found.solution.W.nan_to_num(nan=0.0), ends) > 10 * _CONE
     other = found.local & (ends != optimal_tokens(data)).any(-1) & shielded
     use = other.nonzero().flatten()[: task.trials]
     part, chosen = data[use], ends[use]
     solution = found.solution[use]
-    run = regularization_path(part, list(RADII), selection=chosen, init=solution.W)
+    run = regularization_path(part, list(RADII), selection=chosen, init=solution.W, cone=_CONE)
     return {"off": misalignment(run.W, solution.W).numpy(), "radius": run.steps.numpy()}
 
 
@@ -84,7 +86,7 @@ def _pictures_path(results: Results) -> list[Picture]:
         off = results[key]["off"]
         mean, half = mean_error(off, axis=1)
         series.append({"kind": "line", "name": name, "x": np.array(RADII), "y": mean, "style": k,
-                       "low": np.maximum(mean - half, 1e-12), "high": mean + half,
+                       "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half,
                        "marker": "o"})  # fmt: skip
     caption = (
         "Best weights of norm R: misalignment with the Frobenius solution (W), the nuclear one "
@@ -154,7 +156,7 @@ def _claims_sec7(results: Results) -> list[Claim]:
 def _band(name: str, x: NDArray[Any], values: NDArray[Any], k: int) -> Series:
     mean, half = mean_error(1.0 - values, axis=1)
     return {"kind": "line", "name": name, "x": x, "y": np.maximum(mean, 1e-12), "style": k,
-            "low": np.maximum(mean - half, 1e-12), "high": mean + half}  # fmt: skip
+            "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half}  # fmt: skip
 
 
 def _pictures_sec7(results: Results) -> list[Picture]:

@@ -153,7 +153,7 @@ def _pictures_fig10(results: Results) -> list[Picture]:
             stats = [mean_error(results[_key(n, T, f"m{m}")]["off"]) for m in _M]
             y, half = (np.array([pair[i] for pair in stats]) for i in (0, 1))
             series.append({"kind": "line", "name": name, "x": np.array(_M), "y": y,
-                           "low": np.maximum(y - half, 1e-6), "high": y + half,
+                           "low": np.maximum(y - half, 0.1 * y), "high": y + half,
                            "marker": "o"})  # fmt: skip
         panels.append(Panel(title=title, axes=("width m of K and Q", "1 − correlation"),
                             series=series, logarithmic=(False, True)))  # fmt: skip

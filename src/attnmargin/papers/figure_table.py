@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from attnmargin.papers.registry import experiments
 from attnmargin.papers.reproduce import Progress, names_of, reproduce
+from attnmargin.papers.summary import write_summary
 from attnmargin.tables import print_json, short
 
 
@@ -56,6 +58,8 @@ def run_figures(words: list[str], as_json: bool, **options: Any) -> int:
             records.append(record)
             if not as_json:
                 _print(record)
+    for paper in dict.fromkeys(record["figure"].split(":")[0] for record in records):
+        write_summary(Path(options["out"]), paper)
     if as_json:
         print_json(records[0] if len(records) == 1 else {"figures": records})
     elif len(records) > 1:

@@ -1,0 +1,60 @@
+"""The results of a paper's figures as one page of text with pictures."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attnmargin.files import write_whole
+from attnmargin.papers.registry import experiments
+from attnmargin.tables import short
+
+
+def write_summary(out: Path, paper: str) -> Path:
+    """Write ``SUMMARY.md`` beside the figures of a paper: claims, numbers, times, pictures."""
+    folder = out / paper
+    names = [name for name in experiments() if name.startswith(f"{paper}:")]
+    files = [folder / name.split(":")[1] / "result.json" for name in names]
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+    text = "\n".join([*_head(paper, records), *(line for r in records for line in _part(r))])
+    return write_whole(folder / "SUMMARY.md", lambda stream: stream.write(text.encode()))
+
+
+def _head(paper: str, records: list[dict[str, Any]]) -> list[str]:
+    claims = [claim for record in records for claim in record["claims"]]
+    held = sum(claim["holds"] for claim in claims)
+    seconds = sum(record["seconds"] for record in records)
+    lines = [
+        f"# Figures of paper {paper}",
+        "",
+        f"Written by `attnmargin reproduce {paper}`: {held} of {len(claims)} claims hold, "
+        f"{seconds:.0f} s of computation.",
+        "",
+        "| figure | what | trials per point | seconds | claims that hold |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for record in records:
+        own = sum(claim["holds"] for claim in record["claims"])
+        lines.append(
+            f"| [{record['figure']}](#{_anchor(record)}) | {record['title']} | "
+            f"{record['trials']} {record['unit']} | {record['seconds']:g} | "
+            f"{own} of {len(record['claims'])} |"
+        )
+    return [*lines, ""]
+
+
+def _anchor(record: dict[str, Any]) -> str:
+    return str(record["figure"]).lower().replace(":", "")
+
+
+def _part(record: dict[str, Any]) -> list[str]:
+    """One figure: its pictures and its claims."""
+    name = record["figure"].split(":")[1]
+    pictures = [Path(file).name for file in record["files"] if file.endswith(".png")]
+    lines = [f"## {record['figure']}", "", record["title"], ""]
+    lines += [f"![{record['title']}]({name}/{picture})" for picture in pictures]
+    lines += ["", "| claim | measured | bound | |", "| --- | --- | --- | --- |"]
+    for claim in record["claims"]:
+        word = "holds" if claim["holds"] else "**fails**"
+        measured = short(claim["measured"], ".6g")
+        lines.append(f"| {claim['claim']} | {measured} | {claim['bound']} | {word} |")
+    return [*lines, ""]
