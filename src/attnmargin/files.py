@@ -27,12 +27,12 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     """Write to a temporary file beside ``path``, then rename: never half a file."""
     path = Path(path)
     try:
-        path = path.resolve()  # what a link points to is replaced, not the link
-        if not path.parent.is_dir():
+        target = path.resolve()  # what a link points to is replaced, not the link
+        if not target.parent.is_dir():
             raise InputError("path", f"{path}, whose folder does not exist", "an existing folder")
         if path.exists() and not path.is_file():
             raise InputError("path", f"{path}, which is not a regular file", "the name of a file")
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{path.name[:32]}.")
     except OSError as error:
         raise InputError("path", f"{path} ({error.strerror})", "a folder to write to") from error
     try:
@@ -41,7 +41,7 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except BaseException as error:
         os.unlink(temporary)
         if isinstance(error, OSError):

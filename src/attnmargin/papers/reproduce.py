@@ -143,7 +143,9 @@ def _finish(
             "python": platform.python_version(),
         },
     }
-    text = json.dumps(record, indent=1, ensure_ascii=False, default=str)
+    # In the file, files are named from its folder, so that the folder can be moved.
+    inside = {**record, "files": [str(file.relative_to(folder)) for file in files]}
+    text = json.dumps(inside, indent=1, ensure_ascii=False, default=str) + "\n"
     path = write_whole(folder / "result.json", lambda stream: stream.write(text.encode()))
     record["files"] = [*record["files"], str(path)]
     return record

@@ -17,6 +17,7 @@ from attnmargin.training import train
 
 # Steps after which selections are looked at; a trial stops where its selection is settled.
 ROUNDS = (100, 150, 250, 500, 1000, 2000, 4000, 8000, 16000)
+LONG_ROUNDS = (*ROUNDS, 32000, 64000)
 # Least of the largest softmax entries of a trial above which its selection counts as made.
 _MADE = 0.999
 
@@ -42,6 +43,7 @@ def settle(
     init: tuple[Tensor, ...] | None = None,
     penalty: float = 0.0,
     tell: Tell | None = None,
+    rounds: tuple[int, ...] = ROUNDS,
 ) -> Settled:
     """Train every trial until its selection is made and locally optimal, or the rounds end."""
     trials, norm = data.batch_shape[0], "nuc" if parameter == "KQ" else "fro"
@@ -54,7 +56,7 @@ def settle(
     for name in ("optimal", "local", "feasible", "marginal"):
         result[name] = torch.zeros(trials, dtype=torch.bool)
     active, weights, done = torch.arange(trials), init, 0
-    for k, steps in enumerate(ROUNDS):
+    for k, steps in enumerate(rounds):
         part = data[active]
         run = train(
             part,
@@ -77,7 +79,7 @@ def settle(
         going = ~(found.local & (least > _MADE))
         active, weights = active[going], tuple(x[going] for x in run.last)
         if tell is not None:
-            tell(k + 1, len(ROUNDS))
+            tell(k + 1, len(rounds))
         if not len(active):
             break
     return Settled(**{name: np.asarray(value) for name, value in result.items()})
