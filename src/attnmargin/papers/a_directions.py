@@ -18,8 +18,8 @@ from attnmargin.papers.experiment import (
     Results,
     Task,
     at_least,
-    mean_error,
 )
+from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.sample import random_data, seed_of
 from attnmargin.solvers import solve
@@ -248,9 +248,7 @@ def _claims_fig7(results: Results) -> list[Claim]:
 
 def _band(name: str, x: NDArray[Any], values: NDArray[Any], off: bool = False) -> Series:
     """Mean over trials with its 95 % band; ``off`` draws 1 − value."""
-    mean, half = mean_error(1.0 - values if off else values, axis=1)
-    low = np.maximum(mean - half, 0.1 * mean) if off else mean - half
-    return {"kind": "line", "name": name, "x": x, "y": mean, "low": low, "high": mean + half}
+    return mean_curve(name, x, 1.0 - values if off else values, log=off)
 
 
 def _pictures_fig7(results: Results) -> list[Picture]:

@@ -22,8 +22,8 @@ from attnmargin.papers.experiment import (
     Results,
     Task,
     at_least,
-    mean_error,
 )
+from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.sample import seed_of
 from attnmargin.solvers import solve
@@ -162,11 +162,8 @@ def _pictures_fig8(results: Results) -> list[Picture]:
         arrays = results[f"d{d}"]
         series: list[Series] = []
         for k, (key, name) in enumerate(names.items()):
-            some = np.isfinite(arrays[key][-1])
-            mean, half = mean_error(1.0 - arrays[key][1:][:, some], axis=1)
-            series.append({"kind": "line", "name": name, "x": arrays["steps"][1:], "y": mean,
-                           "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half,
-                           "style": k})  # fmt: skip
+            off = 1.0 - arrays[key][1:][:, np.isfinite(arrays[key][-1])]
+            series.append(mean_curve(name, arrays["steps"][1:], off, log=True, style=k))
         panels.append(Panel(title=f"d = {d}", axes=("step", "1 − correlation"), series=series,
                             logarithmic=(False, True)))  # fmt: skip
     for d in _D8:
@@ -213,9 +210,8 @@ def _pictures_fig11(results: Results) -> list[Picture]:
     right: list[Series] = []
     for d in _D8:
         arrays = results[f"d{d}"]
-        mean, half = mean_error(1.0 - arrays["eq"][1:], axis=1)
-        left.append({"kind": "line", "name": f"d = {d}", "x": arrays["steps"][1:], "y": mean,
-                     "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half})  # fmt: skip
+        steps = arrays["steps"][1:]
+        left.append(mean_curve(f"d = {d}", steps, 1.0 - arrays["eq"][1:], log=True))
         right.append({"kind": "line", "name": f"d = {d}", "x": _THRESHOLDS, "marker": "o",
                       "y": 1.0 - _by_threshold(arrays)})  # fmt: skip
     panels = [
@@ -295,12 +291,10 @@ def _claims_fig9(results: Results) -> list[Claim]:
 
 def _pictures_fig9(results: Results) -> list[Picture]:
     x = np.array(_LAMBDAS)
-    stats = [mean_error(_fig9(results, w)["selected"].astype(float)) for w in _LAMBDAS]
-    y, half = (np.array([pair[i] for pair in stats]) for i in (0, 1))
+    chosen = [_fig9(results, w)["selected"] for w in _LAMBDAS]
     exact = np.array([_fig9(results, w)["exact"].mean() for w in _LAMBDAS])
     count: list[Series] = [
-        {"kind": "line", "name": "in training", "x": x, "y": y, "low": y - half, "high": y + half,
-         "marker": "o"},
+        mean_curve("in training", x, chosen, marker="o"),
         {"kind": "line", "name": "best mixture, computed", "x": x, "y": exact, "style": 1},
     ]  # fmt: skip
     fits: list[Series] = []

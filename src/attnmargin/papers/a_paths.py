@@ -1,10 +1,7 @@
 """Paper A, Sections 3, 5.3 and 7: regularisation paths, and sequence and causal outputs."""
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.builders import token_problem
@@ -22,8 +19,8 @@ from attnmargin.papers.experiment import (
     Task,
     at_least,
     at_most,
-    mean_error,
 )
+from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.sample import random_data, seed_of
 from attnmargin.selection import optimal_tokens
@@ -84,10 +81,7 @@ def _pictures_path(results: Results) -> list[Picture]:
     series: list[Series] = []
     for k, (key, name) in enumerate(_PATHS.items()):
         off = results[key]["off"]
-        mean, half = mean_error(off, axis=1)
-        series.append({"kind": "line", "name": name, "x": np.array(RADII), "y": mean, "style": k,
-                       "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half,
-                       "marker": "o"})  # fmt: skip
+        series.append(mean_curve(name, RADII, off, log=True, style=k, marker="o"))
     caption = (
         "Best weights of norm R: misalignment with the Frobenius solution (W), the nuclear one "
         "(K, Q), and the one of a locally optimal selection, within its cone; means with 95 % "
@@ -153,16 +147,13 @@ def _claims_sec7(results: Results) -> list[Claim]:
     return claims
 
 
-def _band(name: str, x: NDArray[Any], values: NDArray[Any], k: int) -> Series:
-    mean, half = mean_error(1.0 - values, axis=1)
-    return {"kind": "line", "name": name, "x": x, "y": np.maximum(mean, 1e-12), "style": k,
-            "low": np.maximum(mean - half, 0.1 * mean), "high": mean + half}  # fmt: skip
-
-
 def _pictures_sec7(results: Results) -> list[Picture]:
-    descent = [_band(k, results[k]["steps"][1:], results[k]["descent"][1:], i)
-               for i, k in enumerate(_KINDS)]  # fmt: skip
-    path = [_band(k, results[k]["radius"], results[k]["path"], i) for i, k in enumerate(_KINDS)]
+    descent, path = [], []
+    for i, kind in enumerate(_KINDS):
+        own = results[kind]
+        off = 1.0 - own["descent"][1:]
+        descent.append(mean_curve(kind, own["steps"][1:], off, log=True, style=i))
+        path.append(mean_curve(kind, own["radius"], 1.0 - own["path"], log=True, style=i))
     caption = (
         f"n = {_N} sequences of {_K} tokens with {_K} outputs each, d = {_D}: all tokens visible, "
         "the first k, or a random mask. Means with 95 % bands. Section 7 extends the theory to "

@@ -17,8 +17,8 @@ from attnmargin.papers.experiment import (
     Point,
     Results,
     Task,
-    mean_error,
 )
+from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.sample import random_data
 from attnmargin.selection import optimal_tokens
@@ -79,11 +79,9 @@ def _claims_fig4(results: Results) -> list[Claim]:
 
 def _rank_curve(results: Results, n: int, T: int, norm: str, name: str, k: int) -> Series:
     widths = [d for d in _D4 if len(results[_key(n, T, f"d{d}")]["fro"]) > 1]
-    stats = [mean_error(results[_key(n, T, f"d{d}")][norm].astype(float)) for d in widths]
-    y, half = (np.array([pair[i] for pair in stats]) for i in (0, 1))
+    ranks = [results[_key(n, T, f"d{d}")][norm] for d in widths]
     words = f"{name}, {'Frobenius' if norm == 'fro' else 'nuclear'}"
-    return {"kind": "line", "name": words, "x": np.array(widths), "y": y, "low": y - half,
-            "high": y + half, "colour": k, "style": int(norm == "nuc"), "marker": "o"}  # fmt: skip
+    return mean_curve(words, widths, ranks, colour=k, style=int(norm == "nuc"), marker="o")
 
 
 _GROUPS = (
@@ -148,13 +146,11 @@ def _claims_fig10(results: Results) -> list[Claim]:
 def _pictures_fig10(results: Results) -> list[Picture]:
     panels = []
     for title, curves in _GROUPS:
-        series: list[Series] = []
-        for n, T, name in curves:
-            stats = [mean_error(results[_key(n, T, f"m{m}")]["off"]) for m in _M]
-            y, half = (np.array([pair[i] for pair in stats]) for i in (0, 1))
-            series.append({"kind": "line", "name": name, "x": np.array(_M), "y": y,
-                           "low": np.maximum(y - half, 0.1 * y), "high": y + half,
-                           "marker": "o"})  # fmt: skip
+        series = [
+            mean_curve(name, _M, [results[_key(n, T, f"m{m}")]["off"] for m in _M], log=True,
+                       marker="o")
+            for n, T, name in curves
+        ]  # fmt: skip
         panels.append(Panel(title=title, axes=("width m of K and Q", "1 − correlation"),
                             series=series, logarithmic=(False, True)))  # fmt: skip
     caption = (

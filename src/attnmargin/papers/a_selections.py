@@ -22,6 +22,7 @@ from attnmargin.papers.experiment import (
     at_least,
     share_interval,
 )
+from attnmargin.papers.series import share_curve
 from attnmargin.papers.settle import LONG_ROUNDS, ROUNDS, Settled, settle
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.sample import random_data
@@ -128,10 +129,7 @@ def _panel(results: Results, parameter: str, title: str) -> Panel:
     for name, word in words:
         flags = [results[f"{parameter}-d{d}"]["local" if word is None else word] for d in _D5]
         flags = [~f if word is None else f for f in flags]
-        share = np.array([f.mean() for f in flags])
-        low, high = share_interval(np.array([f.sum() for f in flags]), len(flags[0]))
-        series.append({"kind": "bar", "name": name, "x": np.arange(len(_D5)), "y": 100 * share,
-                       "low": 100 * low, "high": 100 * high})  # fmt: skip
+        series.append(share_curve(name, np.arange(len(_D5)), flags, kind="bar"))
     return Panel(title=title, axes=("token width d", "share of instances, %"), series=series,
                  ticks=[str(d) for d in _D5])  # fmt: skip
 
@@ -200,11 +198,8 @@ def _claims_fig6(results: Results) -> list[Claim]:
 
 def _curve(results: Results, parameter: str, n: int, T: int, name: str, k: int) -> Series:
     flags = [results[_key(parameter, n, T, d)]["global"] for d in _D6]
-    share = np.array([f.mean() for f in flags])
-    low, high = share_interval(np.array([f.sum() for f in flags]), len(flags[0]))
     words = f"{name}, {'W' if parameter == 'W' else '(K, Q)'}"
-    return {"kind": "line", "name": words, "x": np.array(_D6), "y": share, "low": low, "high": high,
-            "colour": k, "style": int(parameter == "KQ"), "marker": "o"}  # fmt: skip
+    return share_curve(words, _D6, flags, colour=k, style=int(parameter == "KQ"), marker="o")
 
 
 def _pictures_fig6(results: Results) -> list[Picture]:

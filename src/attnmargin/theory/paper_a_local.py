@@ -24,14 +24,12 @@ def support_gap(facts: Facts) -> Tensor:
     return gaps.amin(facts.inner(gaps))
 
 
-def largest_pair(facts: Facts) -> Tensor:
-    """``max ‖x_it z_iᵀ‖_F``, ``(*B,)``."""
+def largest_pair(facts: Facts, q: float = 2.0) -> Tensor:
+    """``max ‖x_it z_iᵀ‖_{q,q}``, ``(*B,)``: the product of the two vector norms."""
     data = facts.data
-    tokens = torch.linalg.vector_norm(data.X, dim=-1).amax(-1)
-    query = torch.linalg.vector_norm(data.z, dim=-1)
-    if data.z.ndim == data.X.ndim:
-        tokens = tokens.unsqueeze(-1)
-    sizes = tokens * query
+    tokens = torch.linalg.vector_norm(data.X, q, dim=-1).amax(-1)
+    query = torch.linalg.vector_norm(data.z, q, dim=-1)
+    sizes = (tokens.unsqueeze(-1) if data.z.ndim == data.X.ndim else tokens) * query
     return sizes.amax(facts.inner(sizes))
 
 

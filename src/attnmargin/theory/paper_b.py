@@ -13,7 +13,7 @@ from attnmargin.selection import scores
 from attnmargin.theory.check import Check, Outcome, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.theory.paper_a import regular
-from attnmargin.theory.paper_a_local import slack
+from attnmargin.theory.paper_a_local import largest_pair, slack
 
 _START = "about a start in the cone; zero is not in it, and how large R must be is not said"
 # Exchanges of one token, those with the largest label margins, that are tried.
@@ -41,19 +41,10 @@ def radius(facts: Facts) -> Tensor:
     """
     p, d = facts.p, facts.data.d
     delta = slack(facts).clamp_max(0.25)
-    A = (_largest_pair(facts, p / (p - 1.0)) * Lp(p).value(facts.solution.W)).clamp_min(1.0)
+    A = (largest_pair(facts, p / (p - 1.0)) * Lp(p).value(facts.solution.W)).clamp_min(1.0)
     if p >= 2.0:
         return (delta / (8.0 * A)) ** p / p
     return (delta * (p - 1.0) / (4.0 * A * d ** (2.0 / p - 1.0))) ** 2 / p
-
-
-def _largest_pair(facts: Facts, q: float) -> Tensor:
-    """``max ‖x_it z_iᵀ‖_{q,q}``, ``(*B,)``: the product of the two vector norms."""
-    data = facts.data
-    tokens = torch.linalg.vector_norm(data.X, q, dim=-1).amax(-1)
-    query = torch.linalg.vector_norm(data.z, q, dim=-1)
-    sizes = (tokens.unsqueeze(-1) if data.z.ndim == data.X.ndim else tokens) * query
-    return sizes.amax(facts.inner(sizes))
 
 
 def _from_cone(facts: Facts, name: str, meaning: str, numbers: dict[str, Tensor]) -> Check:
