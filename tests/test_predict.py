@@ -118,6 +118,17 @@ def test_members_by_a_tensor() -> None:
         _ = prediction[7]
 
 
+def test_a_prediction_moves_with_its_data() -> None:
+    """On the only device that every machine has: all parts are there, and equal."""
+    data = am.random_data(2, 3, 4, trials=2, name="device")
+    prediction = am.predict(data)
+    moved = prediction.on(data.to("cpu"))
+    assert torch.equal(moved.direction, prediction.direction)
+    assert torch.equal(moved[0].search.selections, prediction[0].search.selections)  # type: ignore[union-attr]
+    assert list(moved.verdict) == list(prediction.verdict)
+    assert torch.equal(moved.solution.certificate.gap, prediction.solution.certificate.gap)
+
+
 def test_single_tokens_of_a_head_that_is_not_linear_are_no_conjecture() -> None:
     data = am.random_data(2, 3, 4, name="vertex")
     assert data.v is not None

@@ -55,6 +55,9 @@ def tolerance(norm: Norm, dtype: torch.dtype) -> float:
     return max(1e-12 if exact else 1e-9, 256 * torch.finfo(dtype).eps)
 
 
+_NUMBERS = ("gap", "primal", "dual", "lower", "upper")
+
+
 @final
 @dataclass(frozen=True)
 class Certificate:
@@ -84,8 +87,11 @@ class Certificate:
 
     def __getitem__(self, index: Any) -> "Certificate":
         """Members of the batch, as a tensor would give them."""
-        numbers = ("gap", "primal", "dual", "lower", "upper")
-        return replace(self, **{name: getattr(self, name)[index] for name in numbers})
+        return replace(self, **{name: getattr(self, name)[index] for name in _NUMBERS})
+
+    def on(self, device: torch.device | str) -> "Certificate":
+        """The same numbers on a device."""
+        return replace(self, **{name: getattr(self, name).to(device) for name in _NUMBERS})
 
 
 def _lift(rows: Tensor, problem: MarginProblem) -> Tensor:

@@ -148,7 +148,8 @@ def confirm(
 def _listed(prediction: Prediction, selection: Tensor) -> Tensor:
     assert prediction.searches is not None
     found = [selection[index] in search for index, search in np.ndenumerate(prediction.searches)]
-    return torch.tensor(found).reshape(prediction.data.batch_shape)
+    listed = torch.tensor(found, dtype=torch.bool, device=selection.device)
+    return listed.reshape(prediction.data.batch_shape)
 
 
 def _own(prediction: Prediction, run: Trajectory) -> Tensor:
@@ -156,14 +157,15 @@ def _own(prediction: Prediction, run: Trajectory) -> Tensor:
     data = prediction.data
     solution = solve(token_problem(data.X, data.z, run.selection[-1], data.mask), prediction.norm)
     aligned = correlation(run.W[-1], solution.W.nan_to_num(nan=0.0))
-    solved = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL)
+    solved = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL).to(aligned.device)
     return aligned.where(solved, torch.nan)
 
 
 def _settled(run: Trajectory, batch: int) -> Tensor:
     """The first record from which on the selection does not change, int ``(*B,)``."""
     changed = (run.selection != run.selection[-1]).flatten(1 + batch).any(-1)
-    records = torch.arange(1, len(run.steps) + 1).reshape(-1, *[1] * batch)
+    records = torch.arange(1, len(run.steps) + 1, device=changed.device)
+    records = records.reshape(-1, *[1] * batch)
     last = torch.where(changed, records, 0).amax(0)
     settled: Tensor = run.steps.to(last.device)[last]
     return settled
@@ -173,7 +175,7 @@ def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
     """Whether the loss is too low to leave the optimal tokens again, bool ``(*B,)``."""
     goal = objective(prediction.data, "linear", prediction.loss)
     if not goal.loss.always_falls:
-        return torch.zeros(prediction.data.batch_shape, dtype=torch.bool)
+        return torch.zeros_like(run.probability[-1], dtype=torch.bool)
     flat, d = sequences(prediction.data), prediction.data.d
     low = excess_loss(goal, flat.logits(run.W[-1].reshape(-1, d, d))) < staying_loss(goal)
     return low.reshape(prediction.data.batch_shape)

@@ -171,6 +171,11 @@ class AttentionData:
         }
         return AttentionData(**own)
 
+    def to(self, device: torch.device | str) -> "AttentionData":
+        """The same data on a device."""
+        own = {name: getattr(self, name).to(device) for name in self._batches()}
+        return AttentionData(**own)
+
     def __repr__(self) -> str:
         batch = f"batch {tuple(self.batch_shape)}, " if self.batch_shape else ""
         return f"AttentionData({batch}n={self.n}, T={self.T}, d={self.d}, {self.X.dtype})"

@@ -102,6 +102,22 @@ class Prediction:
                 return check
         raise InputError("label", repr(label), "a label of one of the checks")
 
+    def on(self, data: AttentionData) -> "Prediction":
+        """The same prediction with its tensors where the data are."""
+        device, searches = data.X.device, None
+        if self.searches is not None:
+            searches = np.empty_like(self.searches)
+            for index, search in np.ndenumerate(self.searches):
+                searches[index] = search.on(device)
+        return replace(
+            self,
+            data=data,
+            selection=self.selection.to(device),
+            solution=self.solution.on(device),
+            finite=None if self.finite is None else self.finite.on(device),
+            searches=searches,
+        )
+
     def __getitem__(self, index: Any) -> "Prediction":
         """Members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
@@ -166,6 +182,11 @@ def predict(
         >>> prediction.selection.tolist(), round(float(prediction.margin), 4)
         ([1, 4, 1, 3, 0], 0.4796)
     """
+    if data.X.device.type != "cpu":
+        # Small exact problems, one after the other: the CPU's compiled solvers are for them.
+        home = predict(data.to("cpu"), parameter, p, loss=loss, head=head, limit=limit,
+                       progress=progress)  # fmt: skip
+        return home.on(data)
     chosen = as_head(head)
     if chosen is not None:
         return _predict_sets(data, parameter, p, loss, chosen)

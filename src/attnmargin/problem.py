@@ -95,6 +95,12 @@ class MarginProblem:
         left = scaled_norm(self._grouped(self.left))
         return (left * scaled_norm(self.query).unsqueeze(-1)).flatten(-2)
 
+    def on(self, device: torch.device | str) -> "MarginProblem":
+        """The same rows on a device."""
+        rows = {name: getattr(self, name).to(device) for name in _ROWS}
+        names = (getattr(self.names, field.name).to(device) for field in fields(RowNames))
+        return MarginProblem(**rows, names=RowNames(*names))
+
     def to(self, dtype: torch.dtype) -> "MarginProblem":
         """The same rows in another dtype."""
         if self.left.dtype == dtype:

@@ -8,7 +8,7 @@ support token of higher score is replaced by that one, as training would do.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -63,6 +63,11 @@ class Search:
     def margin(self) -> Tensor:
         """Margin ``1/‖W‖`` of each selection, ``(S,)``."""
         return self.solution.margin
+
+    def on(self, device: torch.device | str) -> "Search":
+        """The same on a device."""
+        parts = {name: getattr(self, name).to(device) for name in ("selections", "marginal")}
+        return replace(self, solution=self.solution.on(device), **parts)
 
     def __contains__(self, selection: Tensor) -> bool:
         known = torch.cat((self.selections, self.marginal))

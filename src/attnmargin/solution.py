@@ -114,6 +114,17 @@ class Solution:
             iterations=self.iterations[index],
         )
 
+    def on(self, device: torch.device | str) -> "Solution":
+        """The same solution on a device."""
+        return replace(
+            self,
+            problem=self.problem.on(device),
+            W=self.W.to(device),
+            dual=self.dual.to(device),
+            certificate=self.certificate.on(device),
+            iterations=self.iterations.to(device),
+        )
+
     def raise_for_status(self) -> Self:
         """Returns the solution itself if all is optimal, or local where a rank was asked for.
 
