@@ -462,3 +462,16 @@ def test_starts_of_another_batch_are_refused() -> None:
     ):
         with pytest.raises(am.InputError, match="init: got"):
             am.train(data, steps=1, **options)
+
+
+@pytest.mark.parametrize("record", [1, 500])
+def test_weights_stay_where_the_gradient_cancels(record: int) -> None:
+    """The same sequence with both labels: the loss is least for equal shares, at any distance.
+
+    The two pulls cancel to rounding; normalising that would throw the weights away.
+    """
+    data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]] * 2, [[1.0, 1.0]] * 2, [1, -1], [1.0, 0.0])
+    run = am.train(data, steps=500, record=record)
+    sizes = torch.linalg.matrix_norm(run.W)
+    assert float(sizes[-1]) > 5.0
+    assert bool((run.loss.diff() <= 1e-12).all())

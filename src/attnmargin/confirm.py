@@ -52,8 +52,18 @@ class Confirmation:
             return "training selects the predicted tokens"
         chosen = self.selection[index].tolist()
         if bool(self.listed[index]):
-            return f"training selects {chosen}, a listed alternative"
+            return f"training selects {chosen}, {self._kind(index)}"
         return f"training selects {chosen}, not a listed alternative: {self._unfinished(index)}"
+
+    def _kind(self, index: tuple[int, ...]) -> str:
+        """What a listed alternative is."""
+        searches = self.prediction.searches
+        if searches is None:
+            return "the predicted mixture"
+        stable = searches[index].selections.flatten(1)
+        if bool((stable == self.selection[index].flatten()).all(-1).any()):
+            return "a listed alternative"
+        return "a degenerate alternative: the tokens that pull it away are not needed to hold it"
 
     def _unfinished(self, index: tuple[int, ...]) -> str:
         share = float(self.run.probability[-1][index])

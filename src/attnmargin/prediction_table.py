@@ -13,6 +13,7 @@ from attnmargin.errors import InputError
 from attnmargin.files import read_npz
 from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.sentences import verdict_sentence
+from attnmargin.report.words import plain_number
 from attnmargin.search import Search
 from attnmargin.tables import number, short
 from attnmargin.theory import Check, Outcome
@@ -159,8 +160,10 @@ def _check_table(checks: list[dict[str, Any]]) -> Table:
     for check in checks:
         if check["statement"][0] in "CD":
             continue
-        numbers = ", ".join(
-            f"{name} {short(value, '.4g')}" for name, value in check["numbers"].items()
+        numbers = "; ".join(
+            f"{name} = {plain_number(value)}"
+            for name, value in check["numbers"].items()
+            if value is not None
         )
         style = _STYLE[Outcome(check["outcome"])]
         table.add_row(check["statement"], f"[{style}]{check['outcome']}[/]", numbers)

@@ -38,7 +38,7 @@ _KINDS = (
     "SVM infeasible",
     "softmax not saturated",
     "marginal",
-    "really not local",
+    "still growing",
 )
 _SATURATED = 0.99
 # Weights that grow steadily double their norm in the last round; below this they rest.

@@ -52,12 +52,17 @@ def _bar() -> Iterator[Progress]:
 def run_figures(words: list[str], as_json: bool, **options: Any) -> int:
     """Run figures one after the other; 0 if every claim holds, else 1."""
     records = []
-    with _bar() as progress:
-        for name in names_of(words):
-            record = reproduce(name, progress=progress, **options)
-            records.append(record)
-            if not as_json:
-                _print(record)
+    try:
+        with _bar() as progress:
+            for name in names_of(words):
+                record = reproduce(name, progress=progress, **options)
+                records.append(record)
+                if not as_json:
+                    _print(record)
+    except KeyboardInterrupt:
+        words_kept = "stopped; finished points are kept, and the same command goes on from them"
+        Console(stderr=True).print(words_kept)
+        raise
     for paper in dict.fromkeys(record["figure"].split(":")[0] for record in records):
         write_summary(Path(options["out"]), paper)
     if as_json:

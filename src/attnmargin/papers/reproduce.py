@@ -48,9 +48,15 @@ def _compute(
     experiment: Experiment, point: Point, trials: int, seed: int, progress: Progress
 ) -> Arrays:
     start = time.perf_counter()
-    words = f"{experiment.name} {point.key}"
-    progress(words, 0, 1)
-    task = Task(point.settings, trials, seed, lambda done, total: progress(words, done, total))
+    keys = [p.key for p in experiment.points]
+    words, k, count = f"{experiment.name} {point.key}", keys.index(point.key), len(keys)
+
+    def tell(done: int, total: int) -> None:
+        """A part of a point as a part of the figure."""
+        progress(words, int(1000 * (k + done / max(total, 1))), 1000 * count)
+
+    tell(0, 1)
+    task = Task(point.settings, trials, seed, tell)
     arrays = experiment.run(task)
     return {**arrays, _SECONDS: np.array(time.perf_counter() - start)}
 

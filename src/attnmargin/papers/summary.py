@@ -29,14 +29,14 @@ def _head(paper: str, records: list[dict[str, Any]]) -> list[str]:
         f"Written by `attnmargin reproduce {paper}`: {held} of {len(claims)} claims hold, "
         f"{seconds:.0f} s of computation.",
         "",
-        "| figure | what | trials per point | seconds | claims that hold |",
-        "| --- | --- | --- | --- | --- |",
+        "| figure | what | trials per point | seed | seconds | claims that hold |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for record in records:
         own = sum(claim["holds"] for claim in record["claims"])
         lines.append(
             f"| [{record['figure']}](#{_anchor(record)}) | {record['title']} | "
-            f"{record['trials']} {record['unit']} | {record['seconds']:g} | "
+            f"{record['trials']} {record['unit']} | {record['seed']} | {record['seconds']:g} | "
             f"{own} of {len(record['claims'])} |"
         )
     return [*lines, ""]

@@ -25,7 +25,7 @@ def token_panel(
     basis = torch.eye(2, dtype=X.dtype) if data.d == 2 else _plane(X, direction)
     flat = data.d == 2
     across = "widest spread across it"
-    names = ("first coordinate", "second coordinate") if flat else ("along W z", across)
+    names = ("first coordinate", "second coordinate") if flat else ("along W_mm z", across)
     path = None if result is None else _compressed(result.run.W @ z @ basis.mT).numpy()
     return TokenPanel(
         title=words.titles[i],

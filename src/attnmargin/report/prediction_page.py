@@ -21,7 +21,14 @@ from attnmargin.report.html import (
 )
 from attnmargin.report.pictures import alignment, attention_share, token_panel
 from attnmargin.report.sentences import headline, norm_words, optimiser, reach, verdict_sentence
-from attnmargin.report.words import Words, chosen_tokens, listing, name_tokens, selected_words
+from attnmargin.report.words import (
+    Words,
+    chosen_tokens,
+    listing,
+    name_tokens,
+    plain_number,
+    selected_words,
+)
 from attnmargin.selection import scores
 from attnmargin.theory import Check, Outcome
 from attnmargin.version import VERSION
@@ -34,7 +41,8 @@ _TERMS = (
     "add up to 1, are the attention; they come from a table of numbers called W, and W is what "
     "training finds: the larger the number xᵀ W z of a token x and the query z, its logit, the "
     "more attention it gets. A fixed vector, the head, turns the mean into one number, which "
-    "should have the sign of the label of the sequence, +1 or −1."
+    "should have the sign of the label of the sequence, +1 or −1. The loss measures how far it is "
+    "from that; training changes W in small steps that lower the loss (gradient descent)."
 )
 _SCORE = (
     "The score of a token is label × (head · token): how well the sequence would be classified if "
@@ -46,6 +54,17 @@ _OUTCOMES = (
     "Holds means that the statement, or every condition of the theorem, is true for these data. "
     "Fails means that it is not; nothing follows then. Not decidable here means that the data do "
     "not settle it, or that the statement is about another kind of data."
+)
+_GLOSSARY = (
+    "Words of the papers: a stationary point, or point of rest, is a W at which training would "
+    "stop. A support token lies exactly one margin below the selected one. (Att-SVM) is the "
+    "problem that W_mm solves. n is the number of sequences, T that of tokens in each, d their "
+    "width; y is a label, v the head, z a query, L the loss and ∇L its slope in W. A "
+    "regularisation path is the best W of a given size, as the size grows. K and Q are two "
+    "factors of W that can be trained in its place. Mirror descent is a form of gradient "
+    "descent that measures length by ℓp, the p-th root of a sum of p-th powers. A cone is a set "
+    "of directions near a given one, its radius says how near. The label margin is that of the "
+    "best head for the selected tokens."
 )
 _PAPERS = (
     ("A", "D. A. Tarzanagh, Y. Li, C. Thrampoulidis, S. Oymak: Transformers as Support Vector "
@@ -195,7 +214,7 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
             "does not rise: a sequence that gave half of its attention away would cost more."
         )
     rows = [
-        ["steps", f"{result.steps:,}", "normalised steps of length 0.1"],
+        ["steps", f"{result.steps:,}", "each of length 0.1, the first one too"],
         ["attention of the strongest token", f"{float(result.run.probability[-1]):.6f}",
          "mean over sequences; 1 is all"],
     ]  # fmt: skip
@@ -247,7 +266,13 @@ def _theorems(prediction: Prediction) -> str:
         f"<details><summary>{len(far)} statements of papers C and D, about other kinds of data"
         f"</summary>{_check_table(far)}</details>"
     )
-    return section("Why: what the papers say", paragraph(_OUTCOMES), _check_table(near), rest)
+    return section(
+        "Why: what the papers say",
+        paragraph(_OUTCOMES),
+        paragraph(_GLOSSARY),
+        _check_table(near),
+        rest,
+    )
 
 
 _KINDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "fails", Outcome.UNDECIDABLE: "open"}
@@ -257,17 +282,12 @@ def _check_table(checks: list[Check]) -> str:
     rows = []
     for check in checks:
         known = {name: float(x) for name, x in check.numbers.items() if bool(torch.isfinite(x))}
-        numbers = ", ".join(f"{name} = {_figure_of(value)}" for name, value in known.items())
+        numbers = ", ".join(f"{name} = {plain_number(value)}" for name, value in known.items())
         note = f"<small>{escape(check.note)}</small>" if check.note else ""
         meaning = f"<td>{escape(check.meaning)}{note}</td>"
         outcome = cell(str(check.outcome), _KINDS[check.outcome])
         rows.append([check.label, meaning, outcome, numbers])
     return table(["statement", "in plain words", "here", "numbers"], rows, wide=True)
-
-
-def _figure_of(value: float) -> str:
-    """A count as it is, another number with four digits."""
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.4g}"
 
 
 def _certificate(prediction: Prediction) -> str:

@@ -45,11 +45,16 @@ def verdict_sentence(prediction: Prediction) -> str:
     if prediction.solution.status == Status.INFEASIBLE:
         proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
         return f"Infeasible: {proof}. {_elsewhere(prediction)}"
+    if prediction.search is not None and prediction.search.total == 1:
+        return "Guaranteed: every sequence has a single token, and there is nothing to choose."
     if prediction.verdict == Verdict.GUARANTEED:
         return _guaranteed(prediction)
     if prediction.verdict == Verdict.CONJECTURED:
         return _conjectured(prediction)
-    return f"Depends on the start: no theorem promises it for these data. {_elsewhere(prediction)}"
+    return (
+        "Depends on the start: no theorem promises that training ends with these tokens. "
+        f"{_elsewhere(prediction)}"
+    )
 
 
 def _guaranteed(prediction: Prediction) -> str:
@@ -122,6 +127,8 @@ def _stays(prediction: Prediction) -> str:
 
 def reach(prediction: Prediction, length: float = 10.0) -> str:
     """What the margin means for the attention."""
+    if math.isinf(float(prediction.margin)):
+        return "there is no other token to be separated from"
     factor = math.exp(min(length * float(prediction.margin), 700.0))
     times = f"{factor:,.0f}" if 10 <= factor < 1e6 else f"{factor:.3g}"
     return (

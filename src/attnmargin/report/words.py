@@ -61,3 +61,8 @@ def selected_words(words: Words, chosen: Tensor) -> list[str]:
         text = " + ".join(f"“{name}”" if words.spoken else name for name in found)
         rows.append(text if words.spoken else f"{text} of {words.titles[i]}")
     return rows
+
+
+def plain_number(value: float) -> str:
+    """A count as it is, another number with four digits."""
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.4g}"

@@ -62,8 +62,8 @@ def theorem_7(facts: Facts) -> Check:
         "Gradient descent that begins near the predicted direction stays with it.",
         outcome(regular(facts)) if facts.on_W else Outcome.UNDECIDABLE,
         {
-            "μ: correlation of the start is at least 1 − μ": mu,
-            "R: no stationary point beyond this norm": R,
+            "μ (the start has at least the correlation 1 − μ)": mu,
+            "R (beyond this norm is no stationary point)": R,
         },
         "" if facts.on_W else "about gradient descent on W",
     )

@@ -12,6 +12,8 @@ from attnmargin.kernels import Bools, Floats, add, dot, inner, jit, mix
 from attnmargin.training.slope_kernel import Scores, scores, slope
 
 _TINY = 1e-300
+# A squared norm below this share of what it would be without cancellation is rounding.
+NOISE = 16 * 2.0**-52
 # Coefficients below this share of the largest change no digit.
 _NOTHING = 1e-20
 
@@ -66,16 +68,31 @@ def _penalise(P: Scores, W: Coefficients, log_scale: float, log_penalty: float) 
 
 
 @jit
+def _size(c: Floats, lengths: Floats) -> float:
+    """``Σ |c_j| ‖x_j z_jᵀ‖``: the norm that the gradient would have if nothing cancelled."""
+    total = 0.0
+    for j in range(c.size):
+        total += abs(c[j]) * lengths[j]
+    return total
+
+
+@jit
 def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
     """Steps with the given rates; logits are made anew at the end."""
     n = P.c.size
+    lengths = np.empty(n)
+    for j in range(n):
+        lengths[j] = math.sqrt(W.G[j, j])
     for k in range(rates.size):
         log_scale = slope(P, rule.loss) - math.log(P.gamma.shape[0])
         _times(W.G, P.c, W.h)
         if rule.log_penalty > -np.inf:
             log_scale = _penalise(P, W, log_scale, rule.log_penalty)
         if rule.normalize:
-            factor = rates[k] / math.sqrt(max(dot(P.c, W.h, n), _TINY))
+            square = dot(P.c, W.h, n)
+            factor = rates[k] / math.sqrt(max(square, _TINY))
+            if square <= NOISE * _size(P.c, lengths) ** 2:
+                factor = 0.0  # what is left of a gradient that cancels is rounding
         else:
             factor = rates[k] * math.exp(log_scale)
         add(W.beta, factor, P.c, n)

@@ -17,6 +17,9 @@ from attnmargin.norms import inverse_mirror, mirror, power_norm
 
 # Logits that are carried along are computed anew every so many steps.
 _REFRESH = 256
+# A squared norm that is so many units in the last place of what it would be without cancellation
+# is rounding.
+_NOISE = 16
 
 
 @final
@@ -128,7 +131,11 @@ class Coefficients(Weights):
             c, h, log_scale = self._penalised(c, h, log_scale, rule.log_penalty)
         if rule.normalize:
             square = (c * h).sum(-2, keepdim=True)
-            factor = lr * square.clamp_min(tiny(c)).rsqrt()
+            lengths = self.G.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
+            size = (c.abs() * lengths).sum(-2, keepdim=True)
+            noise = _NOISE * torch.finfo(c.dtype).eps * size**2
+            # What is left of a gradient that cancels is rounding: the weights stay.
+            factor = (lr * square.clamp_min(tiny(c)).rsqrt()).where(square > noise, 0.0)
         else:
             factor = lr * log_scale.exp()
         self.beta.addcmul_(factor, c)
