@@ -99,6 +99,15 @@ def test_one_query_in_the_shape_of_several() -> None:
     assert torch.equal(first.support, second.support.squeeze(1))
 
 
+def test_single_tokens_leave_nothing_to_choose() -> None:
+    """Both labels with one query: no side of a plane, no theorem, and nothing to choose."""
+    data = am.AttentionData([[[1.0, 2.0]], [[3.0, 4.0]]], [[1.0, 0.0]] * 2, [1, -1], [1.0, 0.0])
+    prediction = am.predict(data)
+    assert prediction.verdict == am.Verdict.GUARANTEED
+    assert prediction.selection.tolist() == [0, 0]
+    assert bool(am.confirm(prediction, steps=10).agrees)
+
+
 def test_an_empty_batch() -> None:
     data = am.random_data(2, 2, 3, trials=2, name="empty")[:0]
     prediction = am.predict(data)
