@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attnmargin.attention import objective, probabilities, sequences
 from attnmargin.builders import token_problem
-from attnmargin.certify import Status
 from attnmargin.errors import InputError
 from attnmargin.locality import locality
 from attnmargin.measure import composed_correlation, correlation
@@ -167,8 +166,7 @@ def _own(prediction: Prediction, run: Trajectory) -> Tensor:
     data = prediction.data
     solution = solve(token_problem(data.X, data.z, run.selection[-1], data.mask), prediction.norm)
     aligned = correlation(run.W[-1], solution.W.nan_to_num(nan=0.0))
-    solved = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL).to(aligned.device)
-    return aligned.where(solved, torch.nan)
+    return aligned.where(solution.optimal, torch.nan)
 
 
 def _settled(run: Trajectory, batch: int) -> Tensor:

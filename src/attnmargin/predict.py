@@ -61,11 +61,6 @@ class Prediction:
         return self.solution.W
 
     @property
-    def W(self) -> Tensor:
-        """The same as :attr:`direction`."""
-        return self.solution.W
-
-    @property
     def margin(self) -> Tensor:
         """``1/‖W_mm‖``, ``(*B,)``."""
         return self.solution.margin
@@ -257,9 +252,7 @@ def _predict_sets(
     solution = solve(token_problem(data.X, data.z, share > 0, data.mask), norm)
     finite = solve(finite_problem(data.X, data.z, share, data.mask), norm)
     checks = set_checks(data, head, share, solution, finite)
-    possible = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL)
-    possible &= torch.as_tensor(np.asarray(finite.status) == Status.OPTIMAL)
-    possible &= unique_composition(data, share)
+    possible = solution.optimal & finite.optimal & unique_composition(data, share)
     # Where every sequence selects a single token, nothing is known of the others that might win.
     possible &= ((share > 0).sum(-1) > 1).flatten(len(data.batch_shape)).any(-1)
     return Prediction(

@@ -21,7 +21,8 @@ def seed_of(*names: object, base: int = 0) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def _normal(shape: tuple[int, ...], generator: torch.Generator, sphere: bool) -> Tensor:
+def normal(shape: tuple[int, ...], generator: torch.Generator, sphere: bool = True) -> Tensor:
+    """Gaussian vectors in float64, scaled to the unit sphere if asked for."""
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True) if sphere else x
 
@@ -38,15 +39,15 @@ def _score_gap(X: Tensor, y: Tensor, v: Tensor) -> Tensor:
 def _one(
     n: int, T: int, d: int, generator: torch.Generator, sphere: bool, min_gap: float
 ) -> list[Tensor]:
-    X = _normal((n, T, d), generator, sphere)
-    z = _normal((n, d), generator, sphere)
-    v = _normal((d,), generator, sphere)
+    X = normal((n, T, d), generator, sphere)
+    z = normal((n, d), generator, sphere)
+    v = normal((d,), generator, sphere)
     y = torch.randint(0, 2, (n,), generator=generator).to(torch.float64) * 2 - 1
     for _ in range(10_000):
         small = _score_gap(X, y, v) < min_gap
         if not bool(small.any()):
             return [X, z, y, v]
-        X[small] = _normal((int(small.sum()), T, d), generator, sphere)
+        X[small] = normal((int(small.sum()), T, d), generator, sphere)
     raise InputError("min_gap", f"{min_gap:g}", "a gap that random tokens can reach")
 
 

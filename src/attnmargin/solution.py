@@ -58,6 +58,11 @@ class Solution:
         status[(status == Status.INACCURATE) & feasible & low] = Status.LOCAL
         return status[()]
 
+    @property
+    def optimal(self) -> Tensor:
+        """Where the status is optimal, bool ``(*B,)``."""
+        return torch.as_tensor(np.asarray(self.status) == Status.OPTIMAL, device=self.W.device)
+
     @cached_property
     def value(self) -> Tensor:
         """``‖W‖``, shape ``(*B,)``; NaN where infeasible."""

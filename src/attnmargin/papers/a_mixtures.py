@@ -1,4 +1,4 @@
-"""Paper A, figures 8, 9, 11 and 12: heads that make attention mix tokens (Section 6)."""
+"""Paper A, figures 9 and 12: a quadratic head makes attention mix tokens (Section 6)."""
 
 from typing import Any
 
@@ -9,10 +9,9 @@ from torch import Tensor
 
 from attnmargin.attention import probabilities
 from attnmargin.builders import finite_problem, token_problem
-from attnmargin.certify import Status
 from attnmargin.composition import optimal_composition
 from attnmargin.data import AttentionData
-from attnmargin.heads import QuadraticHead, ReLUHead
+from attnmargin.heads import QuadraticHead
 from attnmargin.measure import composed_correlation, correlation
 from attnmargin.papers.experiment import (
     Arrays,
@@ -25,20 +24,14 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import seed_of
+from attnmargin.sample import normal, seed_of
 from attnmargin.solvers import solve
-from attnmargin.training import Trajectory, train
+from attnmargin.training import train
 
 SELECTED = 1e-3
 
 
-def sphere(generator: torch.Generator, *shape: int) -> Tensor:
-    """Points on the unit sphere."""
-    x = torch.randn(*shape, generator=generator, dtype=torch.float64)
-    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-
-
-def _generator(*names: object, seed: int) -> torch.Generator:
+def generator_of(*names: object, seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed_of(*names, base=seed))
 
 
@@ -58,176 +51,13 @@ def compare(data: AttentionData, W: Tensor, s: Tensor, chosen: Tensor) -> dict[s
     fin = solve(finite_problem(data.X, data.z, s.where(chosen, 0.0), data.mask))
     one = solve(token_problem(data.X, data.z, s.argmax(-1), data.mask))
 
-    def solved(*parts: Any) -> Tensor:
-        good = np.all([np.asarray(part.status) == Status.OPTIMAL for part in parts], axis=0)
-        return torch.from_numpy(np.asarray(good))
-
     both = composed_correlation(W, fin.W.nan_to_num(nan=0.0), gen.W.nan_to_num(nan=0.0))
     return {
-        "gen": correlation(W, gen.W.nan_to_num(nan=0.0)).where(solved(gen), torch.nan),
-        "eq": both.where(solved(gen, fin), torch.nan),
-        "one": correlation(W, one.W.nan_to_num(nan=0.0)).where(solved(one), torch.nan),
+        "gen": correlation(W, gen.W.nan_to_num(nan=0.0)).where(gen.optimal, torch.nan),
+        "eq": both.where(gen.optimal & fin.optimal, torch.nan),
+        "one": correlation(W, one.W.nan_to_num(nan=0.0)).where(one.optimal, torch.nan),
     }
 
-
-# --- figures 8 and 11 -----------------------------------------------------------------------
-
-_D8, _MASKED8, _BLOCKS = (4, 6, 8, 10), 1e-6, 20
-
-
-def _relu_trials(d: int, trials: int, block: int, seed: int) -> tuple[AttentionData, ReLUHead]:
-    """Random tokens, and a head 1ᵀReLU(V x) with ‖V‖_F = 1; at least one label is −1."""
-    generator = _generator("A:fig8", d, block, seed=seed)
-    X, z = sphere(generator, trials, 3, 4, d), sphere(generator, trials, 3, d)
-    V = torch.randn(trials, d, d, generator=generator, dtype=torch.float64)
-    V = V / torch.linalg.matrix_norm(V)[:, None, None]
-    y = 2.0 * torch.randint(0, 2, (trials, 3), generator=generator).to(torch.float64) - 1.0
-    y[(y > 0).all(-1), 0] = -1.0
-    return AttentionData(X, z, y), ReLUHead(V)
-
-
-def _run_fig8(task: Task) -> Arrays:
-    d = task.settings["d"]
-    kept: dict[str, list[NDArray[Any]]] = {}
-    count = block = drawn = 0
-    while count < task.trials and block < _BLOCKS:
-        data, head = _relu_trials(d, 4 * task.trials, block, task.seed)
-        run = train(data, head=head, steps=2000, record=100, progress=task.tell)
-        found = _kept(data, head, run, task.trials - count)
-        for name, values in found.items():
-            kept.setdefault(name, []).append(values)
-        count += found["eq"].shape[1]
-        drawn += data.batch_shape[0]
-        block += 1
-    joined = {name: np.concatenate(parts, -1) for name, parts in kept.items()}
-    return {**joined, "steps": run.steps.numpy(), "drawn": np.array(drawn)}
-
-
-def _kept(
-    data: AttentionData, head: ReLUHead, run: Trajectory, most: int
-) -> dict[str, NDArray[Any]]:
-    """Correlations of trials that are clear-cut and solvable, ``(R, ·)``.
-
-    Where all tokens of all sequences are selected, Gen-SVM has no direction, and its correlation
-    is NaN.
-    """
-    s = probabilities(data, run.W[-1])
-    chosen, clear = clear_cut(s, _MASKED8)
-    keep = clear.nonzero().flatten()
-    part = AttentionData(data.X[keep], data.z[keep])
-    measured = compare(part, run.W[:, keep], s[keep], chosen[keep])
-    output = (s.unsqueeze(-2) @ data.X).squeeze(-2)
-    pulls = (head.value(output) > 0)[keep].unsqueeze(-1).expand_as(chosen[keep])
-    alive = AttentionData(data.X[keep], data.z[keep], mask=pulls)
-    measured["eq_pulling"] = compare(alive, run.W[:, keep], s[keep], chosen[keep])["eq"]
-    solvable = ~torch.stack([x[-1].isnan() for x in measured.values()]).any(0)
-    measured["gen"] = measured["gen"].masked_fill(chosen[keep].flatten(1).all(-1), torch.nan)
-    use = solvable.nonzero().flatten()[:most]
-    largest = s[keep].where(~chosen[keep], 0.0).flatten(1).amax(-1)[use]
-    arrays = {name: x[:, use].numpy() for name, x in measured.items()}
-    return {**arrays, "masked": largest.numpy(), "pulling": pulls.all(-1).all(-1)[use].numpy()}
-
-
-def _ends(results: Results, d: int) -> dict[str, float]:
-    return {name: float(np.nanmean(results[f"d{d}"][name][-1])) for name in ("eq", "gen", "one")}
-
-
-def _claims_fig8(results: Results) -> list[Claim]:
-    claims = []
-    for d in _D8:
-        end = _ends(results, d)
-        kept, drawn = results[f"d{d}"]["eq"].shape[1], int(results[f"d{d}"]["drawn"])
-        if d >= 8:
-            words = f"d = {d}: mean correlation with SVMeq ({kept} kept of {drawn} drawn)"
-            claims.append(at_least(words, end["eq"], 0.99))
-            some = np.isfinite(results[f"d{d}"]["gen"][-1])
-            words = f"d = {d}: the same, median of the {int(some.sum())} with a masked token"
-            claims.append(at_least(words, float(np.median(results[f"d{d}"]["eq"][-1][some])), 0.99))
-            still = kept - int(results[f"d{d}"]["pulling"].sum())
-            words = f"d = {d}: the mean without sequences that do not pull (in {still} of {kept})"
-            claims.append(at_least(words, float(results[f"d{d}"]["eq_pulling"][-1].mean()), 0.99))
-        order = end["eq"] >= end["gen"] > end["one"]
-        claims.append(
-            Claim(f"d = {d}: SVMeq ≥ Gen-SVM > one token, mean of Gen-SVM", end["gen"],
-                  f"{end['eq']:.4f} ≥ · > {end['one']:.4f}", order)
-        )  # fmt: skip
-    return claims
-
-
-def _pictures_fig8(results: Results) -> list[Picture]:
-    panels = []
-    names = {"eq": "SVMeq: W_fin + γ W_mm", "gen": "Gen-SVM", "one": "one token",
-             "eq_pulling": "SVMeq of sequences that pull"}  # fmt: skip
-    for d in _D8:
-        arrays = results[f"d{d}"]
-        series: list[Series] = []
-        for k, (key, name) in enumerate(names.items()):
-            off = 1.0 - arrays[key][1:][:, np.isfinite(arrays[key][-1])]
-            series.append(mean_curve(name, arrays["steps"][1:], off, log=True, style=k))
-        panels.append(Panel(title=f"d = {d}", axes=("step", "1 − correlation"), series=series,
-                            logarithmic=(False, True)))  # fmt: skip
-    for d in _D8:
-        arrays = results[f"d{d}"]
-        some = arrays["masked"] > 0
-        cloud: Series = {"kind": "points", "name": "", "x": arrays["masked"][some],
-                         "y": np.maximum(1.0 - arrays["eq"][-1][some], 1e-9)}  # fmt: skip
-        panels.append(Panel(title=f"d = {d}", axes=("largest masked entry", "1 − corr(SVMeq)"),
-                            series=[cloud], logarithmic=(True, True)))  # fmt: skip
-    caption = (
-        "Head 1ᵀReLU(V x), n = 3, T = 4, at least one label −1. Kept: every token above 1e-3 or "
-        "below 1e-6 at the end. Above: means with 95 % bands; below: single instances with a "
-        "masked token. A sequence whose ReLU outputs are all zero does not pull. Paper: SVMeq fits "
-        "best, one token worst, and the fit grows with d."
-    )
-    return [Picture(name="fig8", caption=caption, panels=panels, columns=4)]
-
-
-_THRESHOLDS = 10.0 ** np.arange(-16, -5)
-
-
-def _by_threshold(arrays: Arrays) -> NDArray[Any]:
-    """Mean correlation with SVMeq of trials whose masked tokens are below each threshold."""
-    some = arrays["masked"] > 0  # instances without a masked token have no threshold
-    end, masked = arrays["eq"][-1][some], arrays["masked"][some]
-    return np.array([end[masked < g].mean() if (masked < g).any() else np.nan for g in _THRESHOLDS])
-
-
-def _claims_fig11(results: Results) -> list[Claim]:
-    claims = [
-        at_least(f"d = {d}: mean correlation with SVMeq", _ends(results, d)["eq"], 0.99)
-        for d in _D8
-        if d >= 8
-    ]
-    small = _THRESHOLDS <= 1e-9
-    for d in _D8:
-        least = np.nanmin(_by_threshold(results[f"d{d}"])[small])
-        claims.append(at_least(f"d = {d}: the same for Γ ≤ 1e-9, least", least, 0.99))
-    return claims
-
-
-def _pictures_fig11(results: Results) -> list[Picture]:
-    left: list[Series] = []
-    right: list[Series] = []
-    for d in _D8:
-        arrays = results[f"d{d}"]
-        steps = arrays["steps"][1:]
-        left.append(mean_curve(f"d = {d}", steps, 1.0 - arrays["eq"][1:], log=True))
-        right.append({"kind": "line", "name": f"d = {d}", "x": _THRESHOLDS, "marker": "o",
-                      "y": 1.0 - _by_threshold(arrays)})  # fmt: skip
-    panels = [
-        Panel(title="(a) in training", axes=("step", "1 − corr(SVMeq)"), series=left,
-              logarithmic=(False, True)),
-        Panel(title="(b) by the threshold of masked tokens", axes=("Γ", "1 − corr(SVMeq)"),
-              series=right, logarithmic=(True, True)),
-    ]  # fmt: skip
-    caption = (
-        "The runs of figure 8. Right: mean over instances whose masked tokens have a probability "
-        "below Γ. Paper: the correlation is above 0.99 for d ≥ 8 or Γ ≤ 1e-9."
-    )
-    return [Picture(name="fig11", caption=caption, panels=panels, columns=2)]
-
-
-# --- figures 9 and 12 -----------------------------------------------------------------------
 
 _LAMBDAS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
 _TAUS, _MASKED9, _T = (3, 5, 7, 9), 1e-8, 10
@@ -235,10 +65,10 @@ _TAUS, _MASKED9, _T = (3, 5, 7, 9), 1e-8, 10
 
 def _orthonormal(trials: int, *names: object, seed: int) -> AttentionData:
     """One sequence of ten orthonormal tokens, a query and a head on the sphere, label 1."""
-    generator = _generator(*names, seed=seed)
+    generator = generator_of(*names, seed=seed)
     G = torch.randn(trials, _T, _T, generator=generator, dtype=torch.float64)
     X = torch.linalg.qr(G).Q.unsqueeze(1)
-    z, v = sphere(generator, trials, 1, _T), sphere(generator, trials, _T)
+    z, v = normal((trials, 1, _T), generator), normal((trials, _T), generator)
     return AttentionData(X, z, torch.ones(trials, 1, dtype=torch.float64), v)
 
 
@@ -340,7 +170,7 @@ def _run_fig12(task: Task) -> Arrays:
     while len(weights) < task.trials and block < 400:
         data = _orthonormal(200, "A:fig12", tau, block, seed=task.seed)
         assert data.v is not None
-        generator = _generator("A:fig12 lambda", tau, block, seed=task.seed)
+        generator = generator_of("A:fig12 lambda", tau, block, seed=task.seed)
         ordered = torch.einsum("btd,bd->bt", data.X[:, 0], data.v).sort(descending=True).values
         gaps = -ordered.diff(dim=-1)
         weight = torch.rand(200, generator=generator, dtype=torch.float64)
@@ -399,15 +229,9 @@ def _pictures_fig12(results: Results) -> list[Picture]:
 
 
 EXPERIMENTS = (
-    Experiment("A:fig8", "ReLU head: mixtures and their SVM equivalent", 500,
-               tuple(Point(f"d{d}", {"d": d}) for d in _D8), _run_fig8, _claims_fig8,
-               _pictures_fig8, unit="kept trials"),
     Experiment("A:fig9", "Quadratic head: how many tokens are selected", 100,
                tuple(Point(f"lambda{w:g}", {"lambda": w}) for w in _LAMBDAS), _run_fig9,
                _claims_fig9, _pictures_fig9),
-    Experiment("A:fig11", "SVM equivalence by width and threshold", 500,
-               tuple(Point(f"d{d}", {"d": d}) for d in _D8), _run_fig8, _claims_fig11,
-               _pictures_fig11, source="A:fig8", unit="kept trials"),
     Experiment("A:fig12", "Lemma 6: between 2 and τ tokens", 100,
                tuple(Point(f"tau{t}", {"tau": t}) for t in _TAUS), _run_fig12, _claims_fig12,
                _pictures_fig12, unit="kept trials"),

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 from attnmargin.builders import token_problem
-from attnmargin.certify import Status
 from attnmargin.cones import score_barrier
 from attnmargin.data import AttentionData
 from attnmargin.locality import locality
@@ -22,7 +21,7 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import random_data, seed_of
+from attnmargin.sample import normal, random_data, seed_of
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.training import regularization_path, train
@@ -114,8 +113,7 @@ def _run_sec7(task: Task) -> Arrays:
     generator = torch.Generator().manual_seed(seed_of("A:sec7", kind, base=task.seed))
     base = random_data(_N, _K, _D, trials=task.trials, name=f"A:sec7 {kind}", seed=task.seed)
     shape = (task.trials, _N, _K)
-    z = torch.randn(*shape, _D, generator=generator, dtype=torch.float64)
-    z = z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+    z = normal((*shape, _D), generator)
     y = 2.0 * torch.randint(0, 2, shape, generator=generator).to(torch.float64) - 1.0
     mask = _mask(kind, generator, task.trials)
     data = AttentionData(base.X, z, y, base.v, mask)
@@ -123,7 +121,7 @@ def _run_sec7(task: Task) -> Arrays:
     solution = solve(token_problem(data.X, data.z, run.selection[-1], mask))
     best = solve(token_problem(data.X, data.z, optimal_tokens(data), mask))
     path = regularization_path(data, [100.0, 1000.0])
-    solved = np.asarray(solution.status) == Status.OPTIMAL
+    solved = solution.optimal.numpy()
     return {
         "steps": run.steps.numpy(),
         "descent": correlation(run.W, solution.W.nan_to_num(nan=0.0)).numpy()[:, solved],

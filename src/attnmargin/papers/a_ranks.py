@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.builders import token_problem
-from attnmargin.certify import Status
 from attnmargin.measure import misalignment
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.experiment import (
@@ -45,7 +44,7 @@ def _run_fig4(task: Task) -> Arrays:
         data = random_data(n, T, d, trials=_BLOCK, name=name, seed=task.seed)
         problem = token_problem(data.X, data.z, optimal_tokens(data))
         solution = solve(problem)
-        good = np.flatnonzero(np.asarray(solution.status) == Status.OPTIMAL)[: task.trials - found]
+        good = np.flatnonzero(solution.optimal.numpy())[: task.trials - found]
         drawn += _BLOCK
         if len(good):
             kept = torch.from_numpy(good)
@@ -118,7 +117,7 @@ def _run_fig10(task: Task) -> Arrays:
     init = uniform_factors(data, m, name, task.seed)
     run = train(data, "KQ", steps=2000, init=init, penalty=PENALTY, record=2000, progress=task.tell)
     solution = solve(token_problem(data.X, data.z, run.selection[-1]), "nuc")
-    solved = torch.from_numpy(np.asarray(solution.status) == Status.OPTIMAL)
+    solved = solution.optimal
     return {"off": misalignment(run.W[-1][solved], solution.W[solved]).numpy()}
 
 

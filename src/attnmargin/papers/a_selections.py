@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.builders import token_problem
-from attnmargin.certify import Status
 from attnmargin.data import AttentionData
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.conjecture import WIDTHS, conjecture_experiment
@@ -72,7 +71,7 @@ def _run_fig5(task: Task) -> Arrays:
     norm = "nuc" if parameter == "KQ" else "fro"
     solution = solve(token_problem(data.X, data.z, optimal_tokens(data)), norm)
     average = solution.problem.apply(solution.W).mean(-1).numpy()
-    solved = np.asarray(solution.status) == Status.OPTIMAL
+    solved = solution.optimal.numpy()
     rest = np.flatnonzero(~end.local)
     parts = {f"rest_{k}": getattr(data[torch.from_numpy(rest)], k).numpy() for k in "Xzyv"}
     return {

@@ -8,13 +8,14 @@ from attnmargin.papers.experiment import Experiment
 @cache
 def experiments() -> dict[str, Experiment]:
     """Every figure that can be reproduced, in the order of the papers."""
-    from attnmargin.papers import a_directions, a_mixtures, a_paths, a_ranks, a_selections
+    from attnmargin.papers import a_directions, a_mixtures, a_paths, a_ranks, a_relu, a_selections
 
     found = [
         *a_directions.EXPERIMENTS,
         *a_selections.EXPERIMENTS,
         *a_ranks.EXPERIMENTS,
         *a_mixtures.EXPERIMENTS,
+        *a_relu.EXPERIMENTS,
         *a_paths.EXPERIMENTS,
     ]
     return {experiment.name: experiment for experiment in sorted(found, key=_order)}

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.attention import probabilities
 from attnmargin.confirm import Confirmation
 from attnmargin.plot import Curves, TokenPanel
 from attnmargin.predict import Prediction
@@ -72,12 +73,8 @@ def alignment(result: Confirmation) -> Curves:
 
 def attention_share(prediction: Prediction, result: Confirmation) -> Curves:
     """Share of the attention that the selected tokens have during training."""
-    from attnmargin.attention import logits
-
     run, chosen = result.run, chosen_tokens(prediction)
-    shares = [
-        torch.softmax(logits(prediction.data, W), -1).where(chosen, 0.0).sum(-1) for W in run.W
-    ]
+    shares = [probabilities(prediction.data, W).where(chosen, 0.0).sum(-1) for W in run.W]
     share = torch.stack(shares)
     steps = run.steps.numpy()
     return Curves(

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from attnmargin.attention import Objective, gradient, objective, sequences
 from attnmargin.builders import token_problem
-from attnmargin.certify import Status
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.locality import support_of
@@ -118,8 +117,7 @@ class Facts:
     @cached_property
     def feasible(self) -> Tensor:
         """Whether the optimal tokens can be separated, bool ``(*B,)``."""
-        status = np.asarray(self.solution.status)
-        return torch.as_tensor(status == Status.OPTIMAL, device=self.data.X.device)
+        return self.solution.optimal
 
     @cached_property
     def support(self) -> Tensor:
@@ -204,8 +202,7 @@ class Facts:
         flat = sequences(self.data)
         assert flat.y is not None
         rows = margin_problem(flat.y.unsqueeze(-1) * flat.z, flat.z.new_ones(len(flat.z), 1, 1))
-        found = np.asarray(solve(rows).status) == Status.OPTIMAL
-        return torch.as_tensor(found).reshape(self.data.batch_shape)
+        return solve(rows).optimal.reshape(self.data.batch_shape)
 
     @cached_property
     def searches(self) -> list[Search]:

@@ -1,11 +1,9 @@
 """Checks for heads that make attention mix several tokens (paper A, Section 6)."""
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from attnmargin.attention import sequences
-from attnmargin.certify import Status
 from attnmargin.composition import curvature, head_scores, unique_composition
 from attnmargin.data import AttentionData
 from attnmargin.heads import Head, MarginHead, QuadraticHead
@@ -36,8 +34,7 @@ _SHARED = "Some weights share the attention among the mixed tokens as the head w
 
 
 def _separable(solution: Solution, name: str, meaning: str) -> Check:
-    found = torch.as_tensor(np.asarray(solution.status) == Status.OPTIMAL)
-    return Check("A", name, meaning, outcome(found), {"norm": solution.value})
+    return Check("A", name, meaning, outcome(solution.optimal), {"norm": solution.value})
 
 
 def _unique(data: AttentionData, share: Tensor) -> Check:
