@@ -14,7 +14,28 @@ from attnmargin.errors import (
     InputError,
     MissingPackageError,
 )
-from attnmargin.heads import FunctionHead, Head, QuadraticHead, ReLUHead, VocabularyHead
+from attnmargin.graphs import (
+    Automaton,
+    CyclicData,
+    Next,
+    TokenGraph,
+    TokenGraphs,
+    cyclic_basis,
+    cyclic_correction,
+    cyclic_data,
+    cyclic_part,
+    graph_problem,
+    pseudo_graphs,
+    token_graphs,
+)
+from attnmargin.heads import (
+    FunctionHead,
+    Head,
+    QuadraticHead,
+    ReLUHead,
+    ScoreHead,
+    VocabularyHead,
+)
 from attnmargin.locality import Locality, label_margin, locality, locally_optimal
 from attnmargin.losses import Loss
 from attnmargin.measure import (
@@ -27,6 +48,7 @@ from attnmargin.measure import (
     rank_profile,
     token_probability,
 )
+from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.optim import MirrorDescent
 from attnmargin.predict import Prediction, Verdict, predict
@@ -51,9 +73,11 @@ from attnmargin.uniqueness import Uniqueness, uniqueness
 __all__ = [
     "AttentionData",
     "AttnMarginError",
+    "Automaton",
     "Certificate",
     "Check",
     "Confirmation",
+    "CyclicData",
     "Frobenius",
     "FunctionHead",
     "Head",
@@ -66,15 +90,19 @@ __all__ = [
     "MarginProblem",
     "MirrorDescent",
     "MissingPackageError",
+    "Next",
     "Norm",
     "Nuclear",
     "Outcome",
     "Prediction",
     "QuadraticHead",
     "ReLUHead",
+    "ScoreHead",
     "Search",
     "Solution",
     "Status",
+    "TokenGraph",
+    "TokenGraphs",
     "Trajectory",
     "Uniqueness",
     "Verdict",
@@ -85,11 +113,16 @@ __all__ = [
     "composed_correlation",
     "confirm",
     "correlation",
+    "cyclic_basis",
+    "cyclic_correction",
+    "cyclic_data",
+    "cyclic_part",
     "embedding_problem",
     "finite_problem",
     "fit_rate",
     "gradient",
     "gradient_flow",
+    "graph_problem",
     "high_tokens",
     "in_direction_cone",
     "label_margin",
@@ -102,10 +135,13 @@ __all__ = [
     "low_tokens",
     "margin_problem",
     "misalignment",
+    "next_token_data",
+    "next_token_head",
     "optimal_composition",
     "optimal_tokens",
     "predict",
     "probabilities",
+    "pseudo_graphs",
     "random_data",
     "rank_profile",
     "regularization_path",
@@ -117,6 +153,7 @@ __all__ = [
     "solve_path",
     "support_tokens",
     "tied_tokens",
+    "token_graphs",
     "token_probability",
     "token_problem",
     "train",

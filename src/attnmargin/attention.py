@@ -11,7 +11,6 @@ lose no digit of the direction.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -21,7 +20,7 @@ from torch import Tensor
 from attnmargin.arrays import Array, finite, floats
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
-from attnmargin.heads import Head, as_head
+from attnmargin.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.losses import Log, Loss, as_loss
 from attnmargin.selection import scores
 
@@ -184,26 +183,28 @@ def _coefficients(
 
 def objective(
     data: AttentionData,
-    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    head: HeadLike = "linear",
     loss: str | Loss = "logistic",
 ) -> Objective:
     """The loss of data under a head; the linear head is ``data.v``."""
     chosen, flat = as_head(head), sequences(data)
     gamma = None
-    if chosen is None:
+    if isinstance(head, ScoreHead):
+        gamma = head.of(flat.X)
+    elif chosen is None:
         gamma = scores(data).expand(*flat.batch, *flat.queries, data.T)
         gamma = gamma.reshape(flat.X.shape[:-1])
         gamma = gamma.nan_to_num(neginf=0.0)
-        if isinstance(as_loss(loss), Log) and not bool((gamma >= 0).all()):
-            needs = "scores that are not negative: their mean is the u of −log u"
-            raise InputError("loss", f"'log' with the score {float(gamma.min()):g}", needs)
+    if gamma is not None and isinstance(as_loss(loss), Log) and not bool((gamma >= 0).all()):
+        needs = "scores that are not negative: their mean is the u of −log u"
+        raise InputError("loss", f"'log' with the score {float(gamma.min()):g}", needs)
     return Objective(flat, chosen, as_loss(loss), gamma)
 
 
 def gradient(
     data: AttentionData,
     W: Array,
-    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    head: HeadLike = "linear",
     loss: str | Loss = "logistic",
 ) -> tuple[Tensor, Tensor]:
     """Gradient of the mean loss in W, up to a positive factor per trial that is given apart.

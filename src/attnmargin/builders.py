@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
-from attnmargin.data import check_queries, check_tokens, padded, plus_minus_one
+from attnmargin.data import check_queries, check_tokens, plus_minus_one, token_ids
 from attnmargin.errors import InputError
 from attnmargin.problem import MarginProblem, RowNames
 
@@ -307,7 +307,7 @@ def embedding_problem(
     E = finite("E", floats("E", E))
     if E.ndim < 2 or 0 in E.shape[-2:]:
         raise InputError("E", f"shape {tuple(E.shape)}", "embeddings (*B, S, d)")
-    ids, mask = _token_ids(sequences, mask, E)
+    ids, mask = token_ids(sequences, mask, E)
     batch = broadcast({"E": E.shape[:-2], "sequences": ids.shape[:-2]})
     index = ids.flatten(-2).expand(*batch, -1)
     X = E.expand(*batch, *E.shape[-2:]).take_along_dim(index.unsqueeze(-1), -2)
@@ -322,23 +322,3 @@ def embedding_problem(
     rows = _rows(pairs, ones, layout, (~pairs.tied).to(X.dtype))
     query = X.new_ones(1, 1).expand(*layout.batch, 1, 1)
     return replace(rows, query=query)
-
-
-def _token_ids(sequences: Array, mask: Array | None, E: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Ids ``(*B, n, T)`` and mask from an array or a list of unequal lists."""
-    if isinstance(sequences, list | tuple):
-        rows = [integers(f"sequences[{i}]", s, E) for i, s in enumerate(sequences)]
-        if all(row.ndim == 1 for row in rows) and len({len(row) for row in rows}) > 1:
-            if mask is not None:
-                got = "a mask beside a list of unequal sequences"
-                raise InputError("mask", got, "one of the two")
-            columns, mask = padded([row.unsqueeze(-1) for row in rows])
-            sequences = columns.squeeze(-1).to(torch.int64)
-    ids = integers("sequences", sequences, E)
-    if ids.ndim < 2 or 0 in ids.shape[-2:]:
-        raise InputError("sequences", f"shape {tuple(ids.shape)}", "token ids (*B, n, T)")
-    outside = (ids < 0) | (ids >= E.shape[-2])
-    if bool(outside.any()):
-        got = f"token id {int(ids[outside][0])}"
-        raise InputError("sequences", got, f"ids from 0 to {E.shape[-2] - 1}")
-    return ids, mask

@@ -7,7 +7,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, booleans, broadcast, check_index, finite, floats, shaped
+from attnmargin.arrays import (
+    Array,
+    booleans,
+    broadcast,
+    check_index,
+    finite,
+    floats,
+    integers,
+    shaped,
+)
 from attnmargin.errors import InputError
 from attnmargin.files import read_npz, write_npz
 
@@ -35,6 +44,26 @@ def padded(sequences: Array) -> tuple[Array, Tensor | None]:
     lengths = torch.tensor([x.shape[0] for x in tokens], device=X.device)
     mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
     return X, None if bool(mask.all()) else mask
+
+
+def token_ids(sequences: Array, mask: Array | None, E: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Ids ``(*B, n, T)`` and mask from an array or a list of unequal lists, of rows of E."""
+    if isinstance(sequences, list | tuple):
+        rows = [integers(f"sequences[{i}]", s, E) for i, s in enumerate(sequences)]
+        if all(row.ndim == 1 for row in rows) and len({len(row) for row in rows}) > 1:
+            if mask is not None:
+                got = "a mask beside a list of unequal sequences"
+                raise InputError("mask", got, "one of the two")
+            columns, mask = padded([row.unsqueeze(-1) for row in rows])
+            sequences = columns.squeeze(-1).to(torch.int64)
+    ids = integers("sequences", sequences, E)
+    if ids.ndim < 2 or 0 in ids.shape[-2:]:
+        raise InputError("sequences", f"shape {tuple(ids.shape)}", "token ids (*B, n, T)")
+    outside = (ids < 0) | (ids >= E.shape[-2])
+    if bool(outside.any()):
+        got = f"token id {int(ids[outside][0])}"
+        raise InputError("sequences", got, f"ids from 0 to {E.shape[-2] - 1}")
+    return ids, mask
 
 
 def check_tokens(X: Array, mask: Array | None = None) -> tuple[Tensor, Tensor | None]:

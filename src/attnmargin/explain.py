@@ -5,12 +5,14 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
-from attnmargin.problem import MarginProblem, RowNames
+from attnmargin.problem import LAST_TOKEN, MarginProblem, RowNames
 
 _MOST_ROWS = 12
 
 
 def _subject(sequence: int, position: int) -> str:
+    if position == LAST_TOKEN:
+        return f"the graph of last token {sequence}"
     return f"sequence {sequence}" + (f", query {position}" if position >= 0 else "")
 
 

@@ -72,6 +72,26 @@ def _numbers(name: str, value: Array, least: int, meaning: str) -> Tensor:
 
 
 @final
+class ScoreHead:
+    """A linear head by the scores that it gives to tokens: ``u_i = Σ_t s_it γ_it``, no labels.
+
+    Scores are ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries. In paper C they are
+    ``γ_it = c_yᵀ x_it`` with y the label of sequence i.
+    """
+
+    def __init__(self, scores: Array) -> None:
+        self.scores = _numbers("scores", scores, 2, "one score per token, (*B, n, T)")
+
+    def of(self, X: Tensor) -> Tensor:
+        """The scores of tokens ``(B, N, T, d)``, ``(B, N, T)``."""
+        B, N, T, _ = X.shape
+        if self.scores.numel() not in (N * T, B * N * T) or self.scores.shape[-1] != T:
+            needs = f"one score per token, {(B, N, T)}, or the same for all trials"
+            raise InputError("scores", f"shape {tuple(self.scores.shape)}", needs)
+        return self.scores.to(X).reshape(-1, N, T).expand(B, N, T).contiguous()
+
+
+@final
 class ReLUHead(MarginHead):
     """``h(x) = 1ᵀ ReLU(V x)`` with a value matrix V ``(*B, k, d)`` (paper A, figure 8)."""
 
@@ -161,12 +181,16 @@ class VocabularyHead(Head):
         return Pull(-log_p.gather(-1, own)[..., 0], log_slope, wanted - weight @ C)
 
 
-def as_head(head: str | Head | Callable[[Tensor], Tensor]) -> Head | None:
-    """The head that is meant; None for the linear one, whose scores do not change."""
-    if isinstance(head, str) and head == "linear":
+# What may be given as a head: "linear", a head, or a function of the outputs.
+HeadLike = str | Head | ScoreHead | Callable[[Tensor], Tensor]
+
+
+def as_head(head: HeadLike) -> Head | None:
+    """The head that is meant; None for linear ones, whose scores do not change."""
+    if isinstance(head, ScoreHead) or (isinstance(head, str) and head == "linear"):
         return None
     if isinstance(head, Head):
         return head
     if callable(head):
         return FunctionHead(head)
-    raise InputError("head", repr(head), "'linear', a Head, or a function of the outputs")
+    raise InputError("head", repr(head), "'linear', a head, or a function of the outputs")

@@ -1,6 +1,5 @@
 """The main job: what attention will select, in which direction it grows, and who says so."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, final
@@ -15,7 +14,7 @@ from attnmargin.certify import Status
 from attnmargin.composition import optimal_composition, unique_composition
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
-from attnmargin.heads import Head, as_head
+from attnmargin.heads import Head, HeadLike, as_head
 from attnmargin.locality import support_of
 from attnmargin.losses import Loss
 from attnmargin.norms import Norm
@@ -134,7 +133,7 @@ def predict(
     p: float = 2.0,
     *,
     loss: str | Loss = "logistic",
-    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    head: HeadLike = "linear",
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Prediction:

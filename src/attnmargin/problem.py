@@ -27,6 +27,8 @@ from attnmargin.files import read_npz, write_npz
 from attnmargin.norms import scaled_norm
 
 _ROWS = ("left", "query", "bound", "equality", "mask")
+# As the position of a row: its sequence is a last token, whose graph it belongs to.
+LAST_TOKEN = -2
 
 
 @final
@@ -35,7 +37,7 @@ class RowNames:
     """What a row is about: int64 tensors that broadcast to ``(*B, M)``; −1 means none."""
 
     sequence: Tensor
-    position: Tensor  # which of several queries of the sequence
+    position: Tensor  # which of several queries of the sequence, or LAST_TOKEN
     chosen: Tensor  # the token that must win
     other: Tensor  # the token that must lose, or tie
 

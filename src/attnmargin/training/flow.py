@@ -17,7 +17,7 @@ from attnmargin.arrays import tiny
 from attnmargin.attention import objective
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
-from attnmargin.heads import Head
+from attnmargin.heads import HeadLike
 from attnmargin.losses import Loss
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.loop import precision_notes
@@ -38,7 +38,7 @@ def gradient_flow(
     parameter: str = "W",
     p: float = 2.0,
     loss: str | Loss = "logistic",
-    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    head: HeadLike = "linear",
     init: Any = None,
     record: int = 10,
     *,

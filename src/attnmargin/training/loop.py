@@ -13,7 +13,7 @@ from attnmargin.attention import Objective, Slope, objective
 from attnmargin.compiled import can_compile
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
-from attnmargin.heads import Head
+from attnmargin.heads import HeadLike
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Rate, Rates, as_rates
 from attnmargin.training.start import PARAMETERS, joint_start, movable_start
@@ -33,7 +33,7 @@ def train(
     steps: int = 2000,
     normalize: bool = True,
     loss: str | Loss = "logistic",
-    head: str | Head | Callable[[Tensor], Tensor] = "linear",
+    head: HeadLike = "linear",
     penalty: float = 0.0,
     init: Any = None,
     record: int = 1,

@@ -1,0 +1,31 @@
+"""Paper C: token-priority graphs of next-token data, and the rule that attention learns."""
+
+from attnmargin.graphs.automaton import Automaton, Next, Rule
+from attnmargin.graphs.cyclic import (
+    CyclicData,
+    cyclic_basis,
+    cyclic_correction,
+    cyclic_data,
+    cyclic_part,
+)
+from attnmargin.graphs.problem import graph_problem
+from attnmargin.graphs.token_graphs import TokenGraphs, pseudo_graphs, token_graphs
+from attnmargin.graphs.view import TokenGraph
+from attnmargin.graphs.vocabulary import Vocabulary
+
+__all__ = [
+    "Automaton",
+    "CyclicData",
+    "Next",
+    "Rule",
+    "TokenGraph",
+    "TokenGraphs",
+    "Vocabulary",
+    "cyclic_basis",
+    "cyclic_correction",
+    "cyclic_data",
+    "cyclic_part",
+    "graph_problem",
+    "pseudo_graphs",
+    "token_graphs",
+]

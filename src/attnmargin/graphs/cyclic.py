@@ -1,0 +1,202 @@
+"""Cyclic data, the cyclic subspace, and the finite part of the weights (paper C, Section 4.2)."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from attnmargin.arrays import Array, finite, floats, tiny
+from attnmargin.errors import InputError
+from attnmargin.graphs.newton import Choices, minimum
+from attnmargin.graphs.problem import check_embeddings
+from attnmargin.graphs.samples import Samples, as_samples
+from attnmargin.graphs.token_graphs import TokenGraphs
+
+# Directions shorter than this share of the longest are rounding.
+_RANK = 1e-12
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CyclicData:
+    """The cyclic sub-data: what remains of sequences without tokens that the label dominates."""
+
+    index: NDArray[np.int64]  # (m,) places of the samples that have a choice
+    sequences: list[list[int]]  # their tokens in the component of the label
+    labels: NDArray[np.int64]  # (m,)
+    last: NDArray[np.int64]  # (m,) the query, which may itself be among the removed tokens
+
+
+def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
+    """The samples in which attention must compose (paper C, Definition 1 and eq. 5).
+
+    Of each sequence the tokens in the component of its label remain; samples whose remaining
+    tokens are all the same have nothing to compose, and are left out.
+
+    Example:
+        >>> import attnmargin as am
+        >>> sequences, labels = [[0, 1, 2], [1, 0, 2], [3, 2]], [0, 1, 3]
+        >>> data = am.cyclic_data(sequences, labels, am.token_graphs(sequences, labels, 4))
+        >>> data.index.tolist(), data.sequences
+        ([0, 1], [[0, 1], [1, 0]])
+    """
+    samples = as_samples(sequences, labels, graphs.vocabulary)
+    inside, composed = component_tokens(samples, graphs)
+    owner, index = samples.owner, composed.nonzero()[0]
+    kept = inside & composed[owner]
+    ends = np.cumsum(np.bincount(owner[kept], minlength=samples.n)[index])
+    parts = np.split(samples.tokens[kept], ends[:-1]) if len(index) else []
+    return CyclicData(
+        index, [part.tolist() for part in parts], samples.labels[index], samples.last[index]
+    )
+
+
+def component_tokens(
+    samples: Samples, graphs: TokenGraphs
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which tokens are in the component of their label, and which samples have two of them."""
+    owner = samples.owner
+    places = graphs.place_of(samples.last[owner], samples.tokens)
+    own = graphs.place_of(samples.last, samples.labels)
+    if (places < 0).any() or (own < 0).any():
+        raise InputError("graphs", "graphs of other data", "those of these sequences and labels")
+    inside = graphs.component[places] == graphs.component[own][owner]
+    composed = np.zeros(samples.n, dtype=bool)
+    composed[owner[inside & (samples.tokens != samples.labels[owner])]] = True
+    return inside, composed
+
+
+def choices(samples: Samples, graphs: TokenGraphs) -> tuple[Choices, NDArray[np.int64]]:
+    """The cyclic sub-data as choices among nodes, and the places of these nodes."""
+    inside, composed = component_tokens(samples, graphs)
+    missing = composed & ~samples.realisable
+    if missing.any():
+        i = int(missing.argmax())
+        got = f"the label {graphs.vocabulary.name(int(samples.labels[i]))} of sequence {i}"
+        raise InputError("labels", got, "labels that occur in their sequence (Assumption 2)")
+    owner = samples.owner
+    kept = inside & composed[owner]
+    places = graphs.place_of(samples.last[owner[kept]], samples.tokens[kept])
+    nodes = (graphs.size[graphs.component] > 1).nonzero()[0]
+    column, row = np.searchsorted(nodes, places), (np.cumsum(composed) - 1)[owner[kept]]
+    shape = (int(composed.sum()), len(nodes))
+    counts = csr_array((np.ones(len(row)), (row, column)), shape=shape)
+    counts.sum_duplicates()
+    own = graphs.place_of(samples.last, samples.labels)[composed]
+    return Choices(counts, np.searchsorted(nodes, own)), nodes
+
+
+def _factors(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    """``e_j − ē`` and ``e_k`` of nodes in components of several tokens, ``(m, d)`` each."""
+    component = torch.from_numpy(np.unique(graphs.component[nodes], return_inverse=True)[1])
+    token, last = (torch.from_numpy(x[nodes]) for x in (graphs.token, graphs.last))
+    count = int(component.max()) + 1 if len(component) else 0
+    total = torch.zeros(count, E.shape[-1], dtype=E.dtype).index_add_(0, component, E[token])
+    size = torch.bincount(component, minlength=count).to(E.dtype)
+    return E[token] - (total / size.unsqueeze(-1))[component], E[last]
+
+
+def _spectrum(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvectors and roots of eigenvalues of the Gram matrix of ``left rightᵀ``."""
+    gram = (left @ left.mT) * (right @ right.mT)
+    values, vectors = torch.linalg.eigh(gram)
+    keep = values > _RANK * values.amax().clamp_min(tiny(values))
+    return vectors[:, keep], values[keep].sqrt()
+
+
+def _cyclic_nodes(graphs: TokenGraphs) -> NDArray[np.int64]:
+    nodes: NDArray[np.int64] = (graphs.size[graphs.component] > 1).nonzero()[0]
+    return nodes
+
+
+def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:
+    """Orthonormal matrices that span ``S_cyc``, ``(r, d, d)`` (paper C, Definition 3).
+
+    ``S_cyc`` is the span of ``(e_j − ē) e_kᵀ`` over tokens j of components with several tokens, ē
+    the mean embedding of the component, in the graph of k.
+
+    Example:
+        >>> import attnmargin as am
+        >>> graphs = am.token_graphs([[0, 1], [0, 1]], [0, 1], 2)
+        >>> am.cyclic_basis([[1.0, 0.0], [0.0, 1.0]], graphs).shape
+        torch.Size([1, 2, 2])
+    """
+    table = check_embeddings(E, graphs.K)
+    if table.ndim != 2:
+        raise InputError("E", f"shape {tuple(table.shape)}", f"({graphs.K}, d), without a batch")
+    nodes = _cyclic_nodes(graphs)
+    d = table.shape[-1]
+    if len(nodes) == 0:
+        return table.new_zeros(0, d, d)
+    left, right = _factors(table.cpu().double(), graphs, nodes)
+    vectors, roots = _spectrum(left, right)
+    basis = torch.einsum("mr,md,me->rde", vectors / roots, left, right)
+    return basis.to(table)
+
+
+def cyclic_part(W: Array, E: Array, graphs: TokenGraphs) -> Tensor:
+    """``Π_cyc(W)``, the projection of weights ``(*R, d, d)`` on ``S_cyc``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> graphs = am.token_graphs([[0, 1], [0, 1]], [0, 1], 2)
+        >>> W, E = [[0.0, 3.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]
+        >>> am.cyclic_part(W, E, graphs)[:, 1].round(decimals=9).tolist()
+        [1.0, -1.0]
+    """
+    basis = cyclic_basis(E, graphs)
+    given = finite("W", floats("W", W, like=basis))
+    if given.ndim < 2 or given.shape[-2:] != basis.shape[-2:]:
+        raise InputError(
+            "W", f"shape {tuple(given.shape)}", f"(*R, {', '.join(map(str, basis.shape[1:]))})"
+        )
+    inner = torch.einsum("rde,...de->...r", basis, given)
+    return torch.einsum("...r,rde->...de", inner, basis)
+
+
+def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs) -> Tensor:
+    """``W_cyc``: the shortest W that composes best inside components.
+
+        W_cyc = argmin ‖W‖_F  among the minimisers of
+        (1/m) Σ −log Σ_{t: x_t = y} softmax(X̄ W x̄)_t   over the cyclic data    (Definition 3)
+
+    Log-loss with C Eᵀ = I (paper C, Theorem 3). The loss is convex, strictly on ``S_cyc`` (Lemma
+    3), where the minimum is found by Newton's method: the gradient ends below 1e-10. It is zero
+    for acyclic data.
+
+    Args:
+        E: embeddings ``(*B, K, d)``; sequences, labels, graphs: of one data set.
+
+    Returns:
+        ``(*B, d, d)``.
+
+    Example:
+        >>> import attnmargin as am, torch
+        >>> sequences, labels = [[0, 1], [0, 1], [0, 1]], [0, 0, 1]
+        >>> graphs = am.token_graphs(sequences, labels, 2)
+        >>> W = am.cyclic_correction(torch.eye(2), sequences, labels, graphs)
+        >>> torch.softmax(W[:, 1], 0).tolist()  # the shares of the labels after token 1
+        [0.6666666865348816, 0.3333333432674408]
+    """
+    table = check_embeddings(E, graphs.K)
+    given, nodes = choices(as_samples(sequences, labels, graphs.vocabulary), graphs)
+    batch, d = table.shape[:-2], table.shape[-1]
+    flat = table.cpu().double().reshape(-1, *table.shape[-2:])
+    found = [_correction(member, graphs, given, nodes) for member in flat]
+    stacked = torch.stack(found) if found else flat.new_zeros(0, d, d)
+    return stacked.reshape(*batch, d, d).to(table)
+
+
+def _correction(E: Tensor, graphs: TokenGraphs, given: Choices, nodes: NDArray[np.int64]) -> Tensor:
+    d = E.shape[-1]
+    if len(nodes) == 0:
+        return E.new_zeros(d, d)
+    left, right = _factors(E, graphs, nodes)
+    vectors, roots = _spectrum(left, right)
+    theta = minimum(given, (vectors * roots).numpy())
+    beta = (vectors / roots) @ torch.from_numpy(theta)
+    return (left * beta.unsqueeze(-1)).mT @ right

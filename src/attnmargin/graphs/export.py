@@ -1,0 +1,40 @@
+"""Graphs for other programs: networkx and GraphML."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnmargin.errors import MissingPackageError
+from attnmargin.files import write_whole
+from attnmargin.graphs.token_graphs import TokenGraphs
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def to_networkx(graphs: TokenGraphs) -> "networkx.DiGraph[Any]":
+    """One graph with nodes ``(last token, token)``, ids, and their names, components and layers."""
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingPackageError("exporting graphs", "attnmargin[graph]") from error
+    graph: networkx.DiGraph[Any] = networkx.DiGraph()
+    names = list(zip(graphs.last.tolist(), graphs.token.tolist(), strict=True))
+    layer = graphs.layer[graphs.component].tolist()
+    for node, component, depth in zip(names, graphs.component.tolist(), layer, strict=True):
+        last, token = (graphs.vocabulary.name(k) for k in node)
+        graph.add_node(node, last=last, token=token, component=component, layer=depth)
+    edges = zip(graphs.source.tolist(), graphs.target.tolist(), strict=True)
+    graph.add_edges_from((names[i], names[j]) for i, j in edges)
+    return graph
+
+
+def to_graphml(graphs: TokenGraphs, path: str | Path) -> Path:
+    """Write all graphs as one GraphML file, whole or not at all."""
+    import networkx
+
+    graph = to_networkx(graphs)
+    plain = networkx.relabel_nodes(graph, {node: f"{node[0]}:{node[1]}" for node in graph})
+    stream = BytesIO()
+    networkx.write_graphml_xml(plain, stream)
+    return write_whole(path, lambda file: file.write(stream.getvalue()))

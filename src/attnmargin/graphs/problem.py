@@ -1,0 +1,94 @@
+"""Graph-SVM: the margin problem of token-priority graphs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.arrays import Array, finite, floats
+from attnmargin.errors import InputError
+from attnmargin.graphs.token_graphs import TokenGraphs
+from attnmargin.problem import LAST_TOKEN, MarginProblem, RowNames
+
+
+def check_embeddings(E: Array, K: int) -> Tensor:
+    """Embeddings ``(*B, K, d)`` of a vocabulary."""
+    table = finite("E", floats("E", E))
+    if table.ndim < 2 or table.shape[-2] != K or table.shape[-1] == 0:
+        raise InputError("E", f"shape {tuple(table.shape)}", f"embeddings (*B, {K}, d)")
+    return table
+
+
+def graph_problem(E: Array, graphs: TokenGraphs | Sequence[TokenGraphs]) -> MarginProblem:
+    """Graph-SVM: components of higher priority win by margin one, tokens inside one are level.
+
+        (e_i − e_j)ᵀ W e_k ≥ 1   for (i ⇒ j) in the graph of k
+        (e_i − e_j)ᵀ W e_k = 0   for (i ≍ j) in the graph of k          (paper C, Graph-SVM)
+
+    Without cycles it is (Acyc-SVM). A component is represented by its first token in the
+    equalities, which imply all others.
+
+    Args:
+        E: embeddings ``(*B, K, d)``.
+        graphs: of one data set, for all embeddings of the batch; or B of them, one for each.
+
+    Returns:
+        A problem over W ``(d, d)``; its solution is ``W_mm`` of Theorems 1 to 3.
+
+    Example:
+        >>> import attnmargin as am
+        >>> graphs = am.token_graphs([[0, 1]], [0], 2)
+        >>> solution = am.solve(am.graph_problem([[1.0, 0.0], [0.0, 1.0]], graphs))
+        >>> solution.W.round(decimals=9).tolist()
+        [[0.0, 0.5], [0.0, -0.5]]
+    """
+    if isinstance(graphs, TokenGraphs):
+        rows = _rows(graphs)
+        return _problem(check_embeddings(E, graphs.K), *(torch.from_numpy(x) for x in rows))
+    if not graphs or not all(isinstance(member, TokenGraphs) for member in graphs):
+        raise InputError("graphs", f"a {type(graphs).__name__}", "TokenGraphs, or a list of them")
+    table = check_embeddings(E, graphs[0].K)
+    if table.shape[:-2] != (len(graphs),):
+        got = f"embeddings of batch {tuple(table.shape[:-2])}"
+        raise InputError("E", got, f"one table for each of the {len(graphs)} graphs")
+    return _problem(table, *_padded([_rows(member) for member in graphs]))
+
+
+Rows = tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]
+
+
+def _rows(graphs: TokenGraphs) -> Rows:
+    """Rows (i, j, k) ``(M, 3)``, which are equalities, and which exist."""
+    strict, level = (np.stack(x, -1) for x in (graphs.dominance, graphs.equality))
+    equal = np.arange(len(strict) + len(level)) >= len(strict)
+    return np.concatenate((strict, level)), equal, np.ones_like(equal)
+
+
+def _padded(members: list[Rows]) -> list[Tensor]:
+    """Rows of several graphs, padded to the same number."""
+    M = max(len(rows[1]) for rows in members)
+    return [
+        torch.from_numpy(
+            np.stack([np.pad(x, [(0, M - len(x))] + [(0, 0)] * (x.ndim - 1)) for x in parts])
+        )
+        for parts in zip(*members, strict=True)
+    ]
+
+
+def _problem(E: Tensor, rows: Tensor, equal: Tensor, exists: Tensor) -> MarginProblem:
+    rows, equal, exists = (x.to(E.device) for x in (rows, equal, exists))
+    batch, d = E.shape[:-2], E.shape[-1]
+    i, j, k = (x.expand(*batch, x.shape[-1]) for x in rows.unbind(-1))
+    shape = i.shape
+    pick = [E.take_along_dim(x.unsqueeze(-1).expand(*shape, d), -2) for x in (i, j, k)]
+    query = pick[2] if shape[-1] else E.new_zeros(*batch, 1, d)
+    return MarginProblem(
+        pick[0] - pick[1],
+        query,
+        (~equal).to(E.dtype).expand(shape),
+        equal.expand(shape),
+        exists.expand(shape),
+        RowNames(k, torch.full_like(k, LAST_TOKEN), i, j),
+    )

@@ -1,0 +1,154 @@
+"""Samples: next-token data of sequences of any length, in plain arrays."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.errors import InputError
+from attnmargin.graphs.vocabulary import Vocabulary
+
+Ids = NDArray[np.int64]
+# Sequences that are read at once from a stream.
+_CHUNK = 1 << 16
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """n sequences of token ids, one after the other, and the token that follows each."""
+
+    tokens: Ids  # (total,)
+    start: Ids  # (n + 1,); sequence i is tokens[start[i] : start[i + 1]]
+    labels: Ids  # (n,)
+
+    @property
+    def n(self) -> int:
+        """Number of sequences."""
+        return len(self.labels)
+
+    @property
+    def last(self) -> Ids:
+        """The last token of each sequence, ``(n,)``: the query."""
+        return self.tokens[self.start[1:] - 1]
+
+    @property
+    def owner(self) -> Ids:
+        """The sequence that each token belongs to, ``(total,)``."""
+        return np.repeat(np.arange(self.n), np.diff(self.start))
+
+    @property
+    def realisable(self) -> NDArray[np.bool_]:
+        """Whether the label occurs in its sequence, ``(n,)`` (paper C, Assumption 2)."""
+        found = np.zeros(self.n, dtype=bool)
+        owner = self.owner
+        found[owner[self.tokens == self.labels[owner]]] = True
+        return found
+
+    def __getitem__(self, keep: NDArray[Any]) -> "Samples":
+        """The samples that are chosen by a bool array ``(n,)``."""
+        lengths = np.diff(self.start)[keep]
+        return Samples(self.tokens[keep[self.owner]], _starts(lengths), self.labels[keep])
+
+    def sequences(self) -> list[list[int]]:
+        """The sequences as lists."""
+        return [part.tolist() for part in np.split(self.tokens, self.start[1:-1])]
+
+
+def _starts(lengths: NDArray[Any]) -> Ids:
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def joined(parts: list[Samples]) -> Samples:
+    """Several samples as one."""
+    if not parts:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Samples(nothing, np.zeros(1, dtype=np.int64), nothing)
+    lengths = np.concatenate([np.diff(part.start) for part in parts])
+    tokens, labels = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("tokens", "labels")
+    )
+    return Samples(tokens, _starts(lengths), labels)
+
+
+def as_samples(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Samples:
+    """All samples at once, from an array ``(n, T)`` or from sequences of any length."""
+    return joined(list(chunks(sequences, labels, vocabulary)))
+
+
+def chunks(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Iterator[Samples]:
+    """Samples in pieces of bounded size, from arrays, lists or streams."""
+    if isinstance(sequences, np.ndarray | Tensor):
+        yield from _rows(_integers("sequences", sequences), labels, vocabulary)
+        return
+    if isinstance(sequences, str) or not isinstance(sequences, Iterable):
+        got = f"a {type(sequences).__name__}"
+        raise InputError("sequences", got, "sequences of tokens, one after the other")
+    given = labels.tolist() if isinstance(labels, np.ndarray | Tensor) else labels
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise InputError("labels", f"a {type(labels).__name__}", "one label per sequence")
+    pairs, seen = _paired(sequences, given), 0
+    while part := list(islice(pairs, _CHUNK)):
+        yield _chunk(part, vocabulary, seen)
+        seen += len(part)
+
+
+def _paired(sequences: Iterable[Any], labels: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Sequences with their labels, refused if one of the two ends first."""
+    end, count = object(), 0
+    left, right = iter(sequences), iter(labels)
+    while True:
+        sequence, label = next(left, end), next(right, end)
+        if sequence is end and label is end:
+            return
+        if sequence is end or label is end:
+            short, long = ("labels", "sequences") if label is end else ("sequences", "labels")
+            raise InputError(short, f"{count}, and more {long}", "one label per sequence")
+        count += 1
+        yield sequence, label
+
+
+def _chunk(pairs: list[tuple[Any, Any]], vocabulary: Vocabulary, seen: int) -> Samples:
+    rows = [_tokens(sequence, seen + i) for i, (sequence, _) in enumerate(pairs)]
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    if not lengths.all():
+        got = f"no token in sequence {seen + int(lengths.argmin())}"
+        raise InputError("sequences", got, "at least one token per sequence")
+    tokens = vocabulary.ids(chain.from_iterable(rows))
+    return Samples(tokens, _starts(lengths), vocabulary.ids([label for _, label in pairs]))
+
+
+def _tokens(sequence: Any, i: int) -> Any:
+    """One sequence as something with a length."""
+    if isinstance(sequence, Tensor | np.ndarray):
+        return _integers(f"sequences[{i}]", sequence).reshape(-1).tolist()
+    if isinstance(sequence, str) or not isinstance(sequence, list | tuple):
+        got = f"a {type(sequence).__name__} as sequence {i}"
+        raise InputError("sequences", got, "a list of tokens per sequence")
+    return sequence
+
+
+def _integers(name: str, value: Any) -> NDArray[Any]:
+    array = value.cpu().numpy() if isinstance(value, Tensor) else value
+    if array.dtype.kind not in "iu":
+        raise InputError(name, f"{array.dtype} entries", "whole numbers")
+    return array
+
+
+def _rows(sequences: NDArray[Any], labels: Any, vocabulary: Vocabulary) -> Iterator[Samples]:
+    """Samples of an array ``(n, T)``."""
+    if sequences.ndim != 2 or 0 in sequences.shape:
+        raise InputError("sequences", f"shape {sequences.shape}", "token ids (n, T)")
+    n, T = sequences.shape
+    given = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if given.shape != (n,):
+        raise InputError("labels", f"shape {given.shape}", f"one label per sequence, ({n},)")
+    step = max(1, _CHUNK * 16 // T)
+    for i in range(0, n, step):
+        part = vocabulary.check(sequences[i : i + step].reshape(-1))
+        own = _integers("labels", given[i : i + step])
+        yield Samples(part, _starts(np.full(len(own), T)), vocabulary.check(own))

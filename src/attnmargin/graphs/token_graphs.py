@@ -1,0 +1,257 @@
+"""Token-priority graphs: which tokens dominate which, given the last token (paper C, Section 3)."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.errors import InputError
+from attnmargin.graphs.edges import EdgeSet, Ids, components_of, distinct, nodes_of
+from attnmargin.graphs.samples import Samples, chunks, joined
+from attnmargin.graphs.view import TokenGraph
+from attnmargin.graphs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import networkx
+
+    from attnmargin.graphs.automaton import Next
+
+_UNREALISABLE = ("keep", "drop")
+
+
+@final
+class TokenGraphs:
+    """One graph per last token k: an edge i → j where label i was seen with token j.
+
+    Arrays over all nodes, sorted by last token and token: ``last`` and ``token`` ``(N,)``, and the
+    number ``component`` of each. Components are numbered by last token and, within a graph, from
+    the highest priority down; ``layer`` and ``size`` are theirs, ``(C,)``. Edges ``source`` and
+    ``target`` ``(M,)`` are places of nodes; an edge from a token to itself says nothing and is
+    left out.
+
+    Built by :func:`token_graphs` and :func:`pseudo_graphs`; ``graphs[k]`` is the graph of one last
+    token.
+    """
+
+    def __init__(
+        self, keys: Ids, vocabulary: Vocabulary, samples: Samples | None, unrealisable: int = 0
+    ) -> None:
+        nodes = nodes_of(keys)
+        found = components_of(nodes)
+        self.vocabulary, self.samples, self.unrealisable = vocabulary, samples, unrealisable
+        self.last, self.token, self.source, self.target = nodes
+        self.component, self.layer = found.of_node, found.layer
+        self.size: Ids = np.bincount(self.component, minlength=len(self.layer))
+        # last tokens that have a graph, and where their nodes and components begin
+        self.roots = distinct(self.last)
+        self._nodes = np.append(np.searchsorted(self.last, self.roots), len(self.last))
+        self._components = np.searchsorted(found.last, np.append(self.roots, len(vocabulary)))
+
+    @property
+    def K(self) -> int:
+        """Size of the vocabulary."""
+        return len(self.vocabulary)
+
+    def __len__(self) -> int:
+        """Number of last tokens that have a graph."""
+        return len(self.roots)
+
+    def __iter__(self) -> Iterator[TokenGraph]:
+        return (self._view(place) for place in range(len(self)))
+
+    def __contains__(self, last: Any) -> bool:
+        return self.at(int(self.vocabulary.ids([last])[0])) is not None
+
+    def __getitem__(self, last: Any) -> TokenGraph:
+        """The graph of a last token, by id or by name."""
+        graph = self.at(int(self.vocabulary.ids([last])[0]))
+        if graph is None:
+            raise InputError("last token", repr(last), "a token that ends a sequence")
+        return graph
+
+    def at(self, k: int) -> TokenGraph | None:
+        """The graph of the last token with id k, if there is one."""
+        place = int(np.searchsorted(self.roots, k))
+        known = place < len(self) and self.roots[place] == k
+        return self._view(place) if known else None
+
+    def _view(self, place: int) -> TokenGraph:
+        nodes = slice(*self._nodes[place : place + 2])
+        parts = slice(*self._components[place : place + 2])
+        edges = slice(*np.searchsorted(self.source, self._nodes[place : place + 2]))
+        return TokenGraph(
+            int(self.roots[place]),
+            self.token[nodes],
+            np.stack((self.source[edges], self.target[edges]), -1) - nodes.start,
+            self.component[nodes] - parts.start,
+            self.layer[parts],
+            self.vocabulary,
+        )
+
+    @property
+    def acyclic(self) -> bool:
+        """Whether all components have one token (paper C, Definition 2)."""
+        return bool((self.size == 1).all())
+
+    @property
+    def realisable(self) -> bool:
+        """Whether every label occurs in its sequence (paper C, Assumption 2)."""
+        return self.unrealisable == 0
+
+    @cached_property
+    def dominance(self) -> tuple[Ids, Ids, Ids]:
+        """All ``(i ⇒ j)``: tokens i, tokens j and last tokens, one row per edge."""
+        between = self.component[self.source] != self.component[self.target]
+        source, target = self.source[between], self.target[between]
+        return self.token[source], self.token[target], self.last[source]
+
+    @cached_property
+    def equality(self) -> tuple[Ids, Ids, Ids]:
+        """``(i ≍ j)`` of the first token i of every component with each other token j in it."""
+        first = np.zeros(len(self.size), dtype=np.int64)
+        first[self.component[::-1]] = np.arange(len(self.component))[::-1]
+        other = (first[self.component] != np.arange(len(self.component))).nonzero()[0]
+        return self.token[first[self.component[other]]], self.token[other], self.last[other]
+
+    def place_of(self, last: NDArray[Any], token: NDArray[Any]) -> Ids:
+        """Where nodes stand in the arrays; −1 where there is no such node."""
+        keys, wanted = self._keys, last * self.K + token
+        place = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
+        found = keys[place] == wanted if len(keys) else np.zeros(len(wanted), dtype=bool)
+        return np.where(found, place, -1)
+
+    @cached_property
+    def _keys(self) -> Ids:
+        keys: Ids = self.last * self.K + self.token
+        return keys
+
+    def next(self, prompt: Any) -> "Next":
+        """What follows a prompt after long training with orthonormal embeddings.
+
+        See :class:`attnmargin.Automaton`, which also takes other embeddings.
+
+        Example:
+            >>> import attnmargin as am
+            >>> graphs = am.token_graphs([["a", "b"], ["c", "a", "b"]], ["a", "a"], ["a", "b", "c"])
+            >>> print(graphs.next(["c", "b", "a", "b"]))
+            a: retrieval of a over b, c
+        """
+        return self._automaton.next(prompt)
+
+    @cached_property
+    def _automaton(self) -> Any:
+        from attnmargin.graphs.automaton import Automaton
+
+        return Automaton(self)
+
+    def to_networkx(self) -> "networkx.DiGraph[Any]":
+        """One graph with nodes ``(last, token)``; see :mod:`attnmargin.graphs.export`."""
+        from attnmargin.graphs.export import to_networkx
+
+        return to_networkx(self)
+
+    def to_graphml(self, path: str | Path) -> Path:
+        """Write all graphs as one GraphML file."""
+        from attnmargin.graphs.export import to_graphml
+
+        return to_graphml(self, path)
+
+    def __repr__(self) -> str:
+        kind = "acyclic" if self.acyclic else "cyclic"
+        nodes, edges, parts = len(self.last), len(self.source), len(self.size)
+        return (
+            f"TokenGraphs(K={self.K}, {len(self)} graphs, {nodes} nodes, {edges} edges, "
+            f"{parts} components, {kind})"
+        )
+
+
+def token_graphs(
+    sequences: Any,
+    labels: Any,
+    vocabulary: Any = None,
+    *,
+    unrealisable: str = "keep",
+    keep_samples: bool = True,
+) -> TokenGraphs:
+    """Graphs of next-token data: label → every token of its sequence, per last token.
+
+    Paper C, Section 3.1. Sequences may differ in length. They may be streams: memory is that of
+    the different edges, and of one number per token unless ``keep_samples`` is false.
+
+    Args:
+        sequences: token ids ``(n, T)``, or n sequences of ids or names, or an iterator of them.
+        labels: what comes next, n ids or names.
+        vocabulary: K, or a list of K names, or None: tokens as they come.
+        unrealisable: what to do with labels that are not in their sequence (Assumption 2): "keep"
+            them as the definition does, or "drop" such samples, since attention cannot produce a
+            token that it does not see, and with C Eᵀ = I they do not pull.
+        keep_samples: keep the data, which soft composition needs.
+
+    Returns:
+        :class:`TokenGraphs`.
+
+    Example:
+        >>> import attnmargin as am
+        >>> graphs = am.token_graphs([[0, 1, 2], [1, 0, 2], [0, 1, 3, 2]], [0, 1, 0], 4)
+        >>> graphs
+        TokenGraphs(K=4, 1 graphs, 4 nodes, 5 edges, 3 components, cyclic)
+        >>> graphs[2].components
+        [[0, 1], [2], [3]]
+    """
+    if unrealisable not in _UNREALISABLE:
+        raise InputError("unrealisable", repr(unrealisable), "'keep' or 'drop'")
+    words = Vocabulary(vocabulary)
+    edges, kept, without = EdgeSet(), [], 0
+    for part in chunks(sequences, labels, words):
+        realisable = part.realisable
+        without += int((~realisable).sum())
+        samples = part if unrealisable == "keep" else part[realisable]
+        owner = samples.owner
+        edges.add(samples.last[owner], samples.labels[owner], samples.tokens)
+        # A label that is not among its tokens is a node too.
+        edges.add(samples.last, samples.labels, samples.labels)
+        if keep_samples:
+            kept.append(samples)
+    if not len(words):
+        raise InputError("sequences", "no sequence", "at least one sequence")
+    words.grows = False
+    left = 0 if unrealisable == "drop" else without
+    return TokenGraphs(edges.merged(), words, joined(kept) if keep_samples else None, left)
+
+
+def pseudo_graphs(
+    sequences: Any, probabilities: Any, vocabulary: Any, *, threshold: float = 1e-3
+) -> TokenGraphs:
+    """Graphs of what trained attention selects: selected token → every token of its sequence.
+
+    Paper C, Section 6: the edge ``x_t → x_τ`` is there if ``s_t > 0``; a trained softmax is never
+    zero, so selected means ``s_t > threshold``.
+
+    Args:
+        sequences, vocabulary: as in :func:`token_graphs`.
+        probabilities: ``s``, ``(n, T)``, of the tokens of each sequence, such as
+            :func:`attnmargin.probabilities` gives them.
+
+    Example:
+        >>> import attnmargin as am
+        >>> am.pseudo_graphs([[0, 1, 2]], [[0.5, 0.5, 0.0]], 3)[2].components
+        [[0, 1], [2]]
+    """
+    words = Vocabulary(vocabulary)
+    rows = [np.asarray(row, dtype=float) for row in probabilities]
+    samples = joined(list(chunks(sequences, [0] * len(rows), words)))
+    lengths = np.diff(samples.start)
+    if any(len(row) < length for row, length in zip(rows, lengths, strict=True)):
+        got = "fewer numbers than tokens"
+        raise InputError("probabilities", got, "one per token of every sequence")
+    s = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])
+    if not (np.isfinite(s).all() and 0.0 <= threshold < 1.0):
+        raise InputError("probabilities", "NaN, or a threshold of one", "shares of attention")
+    edges, owner = EdgeSet(), samples.owner
+    for i in (s > threshold).nonzero()[0]:
+        row = samples.tokens[samples.start[owner[i]] : samples.start[owner[i] + 1]]
+        edges.add(np.full(len(row), row[-1]), np.full(len(row), samples.tokens[i]), row)
+    return TokenGraphs(edges.merged(), words, None)

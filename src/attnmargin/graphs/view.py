@@ -1,0 +1,106 @@
+"""TokenGraph: the graph of one last token."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.graphs.vocabulary import Vocabulary
+
+Ids = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TokenGraph:
+    """What training data say about tokens that are seen with one last token.
+
+    ``components`` are lists of token ids from the highest priority down; those of one layer do not
+    dominate each other.
+    """
+
+    last: int
+    tokens: Ids  # (N,) ids, sorted
+    edges: Ids  # (M, 2), places in tokens
+    component: Ids  # (N,)
+    layer: Ids  # (C,)
+    vocabulary: Vocabulary
+
+    @property
+    def name(self) -> str:
+        """What the last token is called."""
+        return self.vocabulary.name(self.last)
+
+    @cached_property
+    def components(self) -> list[list[int]]:
+        """Token ids of the components, in priority order."""
+        order = np.argsort(self.component, kind="stable")
+        ends = np.cumsum(np.bincount(self.component, minlength=len(self.layer)))
+        return [part.tolist() for part in np.split(self.tokens[order], ends[:-1])]
+
+    @property
+    def acyclic(self) -> bool:
+        """Whether every component is a single token."""
+        return len(self.layer) == len(self.tokens)
+
+    @cached_property
+    def condensation(self) -> Ids:
+        """Edges between components, ``(m, 2)``, each once."""
+        pairs = self.component[self.edges]
+        found: Ids = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+        return found
+
+    @cached_property
+    def reach(self) -> NDArray[np.bool_]:
+        """Which component dominates which, on whatever path, bool ``(C, C)``."""
+        C = len(self.layer)
+        found = np.zeros((C, C), dtype=bool)
+        start = np.searchsorted(self.condensation[:, 0], np.arange(C + 1))
+        for c in range(C - 1, -1, -1):  # components are numbered from above
+            follow = self.condensation[start[c] : start[c + 1], 1]
+            np.any(found[follow], axis=0, out=found[c])
+            found[c, follow] = True
+        return found
+
+    @cached_property
+    def covers(self) -> Ids:
+        """Edges between components that no longer path implies, ``(m, 2)``."""
+        kept = []
+        start = np.searchsorted(self.condensation[:, 0], np.arange(len(self.layer) + 1))
+        for c in range(len(self.layer)):
+            follow = self.condensation[start[c] : start[c + 1], 1]
+            kept += [(c, j) for j in follow.tolist() if not self.reach[follow, j].any()]
+        return np.array(kept, dtype=np.int64).reshape(-1, 2)
+
+    def __contains__(self, token: Any) -> bool:
+        return self._place(token) is not None
+
+    def _place(self, token: Any) -> int | None:
+        (k,) = self.vocabulary.ids([token])
+        place = int(np.searchsorted(self.tokens, k))
+        return place if place < len(self.tokens) and self.tokens[place] == k else None
+
+    def equal(self, i: Any, j: Any) -> bool:
+        """``(i ≍ j)``: two tokens of the same component."""
+        a, b = self._place(i), self._place(j)
+        return a is not None and b is not None and a != b and self.component[a] == self.component[b]
+
+    def dominates(self, i: Any, j: Any) -> bool:
+        """``(i ⇒ j)``: there is an edge from i to j, and no way back."""
+        a, b = self._place(i), self._place(j)
+        if a is None or b is None or self.component[a] == self.component[b]:
+            return False
+        return bool(((self.edges[:, 0] == a) & (self.edges[:, 1] == b)).any())
+
+    def priority(self, token: Any) -> int | None:
+        """The layer of a token, 0 for the highest; None if it is not in the graph."""
+        place = self._place(token)
+        return None if place is None else int(self.layer[self.component[place]])
+
+    def __repr__(self) -> str:
+        return (
+            f"TokenGraph(last={self.name!r}, {len(self.tokens)} tokens, {len(self.edges)} edges, "
+            f"{len(self.layer)} components)"
+        )

@@ -1,0 +1,94 @@
+"""Next-token data as attention data, and the heads of paper C."""
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, broadcast, finite, floats, integers
+from attnmargin.data import AttentionData, token_ids
+from attnmargin.errors import InputError
+from attnmargin.heads import ScoreHead
+
+
+def _table(E: Array) -> Tensor:
+    table = finite("E", floats("E", E))
+    if table.ndim < 2 or 0 in table.shape[-2:]:
+        raise InputError("E", f"shape {tuple(table.shape)}", "embeddings (*B, K, d)")
+    return table
+
+
+def _rows(table: Tensor, ids: Tensor) -> Tensor:
+    """Rows of tables ``(*B, K, d)`` for ids ``(*B, n, T)``, ``(*B, n, T, d)``."""
+    batch = broadcast({"E": table.shape[:-2], "sequences": ids.shape[:-2]})
+    index = ids.flatten(-2).expand(*batch, -1).unsqueeze(-1)
+    rows = table.expand(*batch, *table.shape[-2:]).take_along_dim(index, -2)
+    return rows.unflatten(-2, ids.shape[-2:])
+
+
+def next_token_data(E: Array, sequences: Array, mask: Array | None = None) -> AttentionData:
+    """Self-attention on token sequences; the query is the last token (paper C, eq. 1).
+
+        f_W(X) = Xᵀ softmax(X W x̄),   x̄ the last token of X
+
+    Args:
+        E: embeddings ``(*B, K, d)``.
+        sequences: token ids ``(*B, n, T)``, or n lists of ids of any length.
+        mask: bool ``(*B, n, T)``, true for tokens that attention sees. The query is the last token
+            of the sequence all the same: the cyclic data are the data with a mask.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.next_token_data([[1.0, 0.0], [0.0, 1.0]], [[0, 1, 0], [1]])
+        >>> data.z.tolist(), data.mask.tolist()
+        ([[1.0, 0.0], [0.0, 1.0]], [[True, True, True], [True, False, False]])
+    """
+    table = _table(E)
+    ids, ragged = token_ids(sequences, None, table)
+    X = _rows(table, ids)
+    end = ids.new_full(ids.shape[:-1], ids.shape[-1]) if ragged is None else ragged.sum(-1)
+    z = X.take_along_dim((end - 1)[..., None, None].expand(*X.shape[:-2], 1, X.shape[-1]), -2)
+    if mask is not None and ragged is not None:
+        mask = torch.as_tensor(mask, device=ragged.device) & ragged
+    return AttentionData(X, z.squeeze(-2), mask=ragged if mask is None else mask)
+
+
+def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None = None) -> ScoreHead:
+    """The head that reads the label: token scores ``γ_it = c_yᵀ x_it`` with y the label.
+
+    Args:
+        E, sequences: as in :func:`next_token_data`.
+        labels: ids ``(*B, n)``.
+        C: classifier ``(*B, K, d)``. Without it ``C Eᵀ = I`` (paper C, Assumption 4): the score of
+            a token is one if it is the label, else zero, and ``u`` is the probability of the label.
+
+    Returns:
+        A head for :func:`attnmargin.train` and its kin: with ``loss="log"`` as in Theorem 3, or
+        ``"squared"``. For cross-entropy over the vocabulary see :class:`attnmargin.VocabularyHead`.
+
+    Example:
+        >>> import attnmargin as am, torch
+        >>> E, sequences, labels = torch.eye(3), [[0, 1, 2], [1, 2, 1]], [0, 2]
+        >>> data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+        >>> run = am.train(data, head=head, loss="log", lr=0.01, steps=4000, record=4000)
+        >>> graphs = am.token_graphs(sequences, labels, 3)
+        >>> bool(am.correlation(run.W[-1], am.solve(am.graph_problem(E, graphs)).W) > 0.99)
+        True
+    """
+    table = _table(E)
+    ids, mask = token_ids(sequences, None, table)
+    y = integers("labels", labels, table)
+    if y.ndim == 0 or y.shape[-1] != ids.shape[-2]:
+        needs = f"one label per sequence, (*B, {ids.shape[-2]})"
+        raise InputError("labels", f"shape {tuple(y.shape)}", needs)
+    if not bool(((y >= 0) & (y < table.shape[-2])).all()):
+        got = f"labels from {int(y.min())} to {int(y.max())}"
+        raise InputError("labels", got, f"ids from 0 to {table.shape[-2] - 1}")
+    if C is None:
+        same = (ids == y.unsqueeze(-1)) & (mask if mask is not None else True)
+        return ScoreHead(same.to(table.dtype))
+    classes = finite("C", floats("C", C, like=table))
+    if classes.shape[-2:] != table.shape[-2:]:
+        needs = f"a classifier of shape (*B, {table.shape[-2]}, {table.shape[-1]})"
+        raise InputError("C", f"shape {tuple(classes.shape)}", needs)
+    wanted = _rows(classes, y.unsqueeze(-1))
+    scores = (_rows(table, ids) * wanted).sum(-1)
+    return ScoreHead(scores if mask is None else scores.masked_fill(~mask, 0.0))
