@@ -26,6 +26,8 @@ from attnmargin.graphs import (
     cyclic_part,
     graph_problem,
     pseudo_graphs,
+    read_graphs,
+    read_sequences,
     token_graphs,
 )
 from attnmargin.heads import (
@@ -53,7 +55,7 @@ from attnmargin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.optim import MirrorDescent
 from attnmargin.predict import Prediction, Verdict, predict
 from attnmargin.problem import MarginProblem, margin_problem
-from attnmargin.sample import random_data, seed_of
+from attnmargin.sample import random_data, random_next_tokens, seed_of
 from attnmargin.search import Search, local_selections
 from attnmargin.selection import (
     high_tokens,
@@ -143,7 +145,10 @@ __all__ = [
     "probabilities",
     "pseudo_graphs",
     "random_data",
+    "random_next_tokens",
     "rank_profile",
+    "read_graphs",
+    "read_sequences",
     "regularization_path",
     "score_barrier",
     "score_gaps",

@@ -162,6 +162,52 @@ def train(
 
 
 @cli.command()
+@click.argument("file", type=_FILE)
+@click.option("--next", "prompt", help="tokens, separated by blanks: tell what comes next")
+@click.option("--last", help="print the graph of this last token")
+@click.option(
+    "--unrealisable",
+    default="drop",
+    show_default=True,
+    help="sequences whose next token is not among their tokens: drop or keep",
+)
+@click.option("--html", type=_FILE, help="write a page with the graphs")
+@click.option("--graphml", type=_FILE, help="write the graphs for other programs")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def graph(
+    file: Path,
+    prompt: str | None,
+    last: str | None,
+    unrealisable: str,
+    html: Path | None,
+    graphml: Path | None,
+    as_json: bool,
+) -> int:
+    """Tell which tokens dominate which in FILE (.jsonl with tokens and next, or text)."""
+    from attnmargin import graph_table as tables
+    from attnmargin.graphs import read_graphs
+    from attnmargin.report.graph_page import write_graphs
+    from attnmargin.tables import print_json, waiting
+
+    with waiting("reading, and building graphs"):
+        graphs = read_graphs(file, unrealisable=unrealisable)
+    record = tables.graphs_record(graphs, details=as_json) | {"file": str(file)}
+    if last is not None:
+        record["last"] = tables.graph_record(graphs[last])
+    if prompt is not None:
+        record["next"] = tables.next_record(graphs.next(prompt)) | {"prompt": prompt.split()}
+    if graphml is not None:
+        record["graphml"] = str(graphs.to_graphml(graphml))
+    if html is not None:
+        record["html"] = str(write_graphs(html, graphs, record))
+    if as_json:
+        print_json(record)
+    else:
+        tables.print_record(graphs, record)
+    return 0 if prompt is None or record["next"]["decided"] else 1
+
+
+@cli.command()
 @click.argument("figures", nargs=-1)
 @click.option("--list", "listing", is_flag=True, help="list the figures, and compute nothing")
 @click.option("--trials", type=int, help="per point; that of the paper by default")

@@ -16,9 +16,9 @@ _STYLES = ("-", "--", ":", "-.")
 
 
 class Series(TypedDict):
-    """One curve, group of bars, cloud of points or arrow."""
+    """One curve, group of bars, cloud of points, arrow, or name at a place."""
 
-    kind: str  # "line", "bar", "points", "arrow", "level"
+    kind: str  # "line", "bar", "points", "arrow", "level", "text"
     name: str
     x: NDArray[Any]
     y: NDArray[Any]
@@ -38,6 +38,7 @@ class Panel(TypedDict):
     logarithmic: NotRequired[tuple[bool, bool]]
     ticks: NotRequired[list[str]]  # names of the places 0, 1, 2, … along the first axis
     square: NotRequired[bool]
+    bare: NotRequired[bool]  # without axes
     limits: NotRequired[tuple[float, float]]  # of the second axis
 
 
@@ -83,6 +84,9 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
                       alpha=0.7, label=series["name"])  # fmt: skip
         elif series["kind"] == "level":
             axes.axhline(float(series["y"]), ls=":", c="0.4", lw=1, label=series["name"])
+        elif series["kind"] == "text":
+            axes.text(float(series["x"][0]), float(series["y"][0]), series["name"], ha="center",
+                      va="center", zorder=3)  # fmt: skip
         elif series["kind"] == "arrow":
             _arrow(axes, series, colour)
         else:
@@ -130,6 +134,8 @@ def _finish(axes: Any, panel: Panel) -> None:
         axes.set_ylim(*panel["limits"])
     if panel.get("square"):
         axes.set_aspect("equal")
+    if panel.get("bare"):
+        axes.set_axis_off()
     axes.grid(alpha=0.25)
-    if any(series["name"] for series in panel["series"]):
+    if any(series["name"] for series in panel["series"] if series["kind"] != "text"):
         axes.legend(fontsize=7, frameon=False)

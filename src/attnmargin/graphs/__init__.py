@@ -8,6 +8,7 @@ from attnmargin.graphs.cyclic import (
     cyclic_data,
     cyclic_part,
 )
+from attnmargin.graphs.files import read_graphs, read_sequences
 from attnmargin.graphs.problem import graph_problem
 from attnmargin.graphs.token_graphs import TokenGraphs, pseudo_graphs, token_graphs
 from attnmargin.graphs.view import TokenGraph
@@ -27,5 +28,7 @@ __all__ = [
     "cyclic_part",
     "graph_problem",
     "pseudo_graphs",
+    "read_graphs",
+    "read_sequences",
     "token_graphs",
 ]

@@ -161,12 +161,11 @@ class Automaton:
             return _Logits(hard, soft)
         assert graph is not None
         if last not in self._own:
-            self._own[last] = _Logits(_margins(graph), self._shares(graph))
-        place = np.searchsorted(graph.tokens, tokens).clip(max=len(graph.tokens) - 1)
-        known = graph.tokens[place] == tokens
+            self._own[last] = _Logits(_margins(graph), self.shares(graph))
+        place, known = graph.places_of(tokens)
         return _Logits(*(np.where(known, x[place], 0.0) for x in self._own[last]))
 
-    def _shares(self, graph: TokenGraph) -> NDArray[np.float64]:
+    def shares(self, graph: TokenGraph) -> NDArray[np.float64]:
         """Logits inside the components of one graph, for orthonormal embeddings."""
         soft = np.zeros(len(graph.tokens))
         if graph.acyclic:
@@ -194,14 +193,13 @@ def _prompt(graphs: TokenGraphs, words: Any) -> tuple[NDArray[np.int64], int]:
 def _rule(graph: TokenGraph | None, tokens: NDArray[np.int64], hard: NDArray[Any]) -> Rule:
     """Which rule decides among the tokens of a prompt."""
     best = hard >= hard.max() - _LEVEL
-    if graph is not None and np.isin(tokens, graph.tokens).all():
-        parts = graph.component[np.searchsorted(graph.tokens, tokens)]
+    parts = np.full(len(tokens), -1) if graph is None else graph.components_of(tokens)
+    if graph is not None and (parts >= 0).all():
         top = int(parts[np.argmin(graph.layer[parts])])
         if (graph.reach[top, parts] | (parts == top)).all():
             return Rule.COMPOSITION if (parts == top).sum() > 1 else Rule.RETRIEVAL
-        if best.sum() > 1 and len(np.unique(parts[best])) == 1:
-            return Rule.MARGIN
-    return Rule.TIE if best.sum() > 1 else Rule.MARGIN
+    together = parts[best].min() >= 0 and parts[best].min() == parts[best].max()
+    return Rule.MARGIN if best.sum() == 1 or together else Rule.TIE
 
 
 def _margins(graph: TokenGraph) -> NDArray[np.float64]:

@@ -37,11 +37,18 @@ class TokenGraphs:
     """
 
     def __init__(
-        self, keys: Ids, vocabulary: Vocabulary, samples: Samples | None, unrealisable: int = 0
+        self,
+        keys: Ids,
+        vocabulary: Vocabulary,
+        samples: Samples | None,
+        unrealisable: int = 0,
+        dropped: int = 0,
     ) -> None:
         nodes = nodes_of(keys)
         found = components_of(nodes)
-        self.vocabulary, self.samples, self.unrealisable = vocabulary, samples, unrealisable
+        self.vocabulary, self.samples = vocabulary, samples
+        # samples whose label is not in their sequence: kept, and left out
+        self.unrealisable, self.dropped = unrealisable, dropped
         self.last, self.token, self.source, self.target = nodes
         self.component, self.layer = found.of_node, found.layer
         self.size: Ids = np.bincount(self.component, minlength=len(self.layer))
@@ -141,6 +148,11 @@ class TokenGraphs:
         """
         return self._automaton.next(prompt)
 
+    def shares(self, graph: TokenGraph) -> NDArray[np.float64]:
+        """Logits of ``W_cyc`` of the tokens of one graph, for orthonormal embeddings."""
+        shares: NDArray[np.float64] = self._automaton.shares(graph)
+        return shares
+
     @cached_property
     def _automaton(self) -> Any:
         from attnmargin.graphs.automaton import Automaton
@@ -218,8 +230,8 @@ def token_graphs(
     if not len(words):
         raise InputError("sequences", "no sequence", "at least one sequence")
     words.grows = False
-    left = 0 if unrealisable == "drop" else without
-    return TokenGraphs(edges.merged(), words, joined(kept) if keep_samples else None, left)
+    counts = (without, 0) if unrealisable == "keep" else (0, without)
+    return TokenGraphs(edges.merged(), words, joined(kept) if keep_samples else None, *counts)
 
 
 def pseudo_graphs(

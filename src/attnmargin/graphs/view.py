@@ -82,6 +82,16 @@ class TokenGraph:
         place = int(np.searchsorted(self.tokens, k))
         return place if place < len(self.tokens) and self.tokens[place] == k else None
 
+    def places_of(self, ids: Ids) -> tuple[Ids, NDArray[np.bool_]]:
+        """Where tokens stand among those of the graph, and which of them do."""
+        place = np.searchsorted(self.tokens, ids).clip(max=len(self.tokens) - 1)
+        return place, self.tokens[place] == ids
+
+    def components_of(self, ids: Ids) -> Ids:
+        """The components of tokens, −1 for tokens that are not in the graph."""
+        place, known = self.places_of(ids)
+        return np.where(known, self.component[place], -1)
+
     def equal(self, i: Any, j: Any) -> bool:
         """``(i ≍ j)``: two tokens of the same component."""
         a, b = self._place(i), self._place(j)

@@ -8,7 +8,18 @@ from attnmargin.papers.experiment import Experiment
 @cache
 def experiments() -> dict[str, Experiment]:
     """Every figure that can be reproduced, in the order of the papers."""
-    from attnmargin.papers import a_directions, a_mixtures, a_paths, a_ranks, a_relu, a_selections
+    from attnmargin.papers import (
+        a_directions,
+        a_mixtures,
+        a_paths,
+        a_ranks,
+        a_relu,
+        a_selections,
+        c_descent,
+        c_graphs,
+        c_lemmas,
+        c_local,
+    )
 
     found = [
         *a_directions.EXPERIMENTS,
@@ -17,6 +28,10 @@ def experiments() -> dict[str, Experiment]:
         *a_mixtures.EXPERIMENTS,
         *a_relu.EXPERIMENTS,
         *a_paths.EXPERIMENTS,
+        *c_descent.EXPERIMENTS,
+        *c_graphs.EXPERIMENTS,
+        *c_lemmas.EXPERIMENTS,
+        *c_local.EXPERIMENTS,
     ]
     return {experiment.name: experiment for experiment in sorted(found, key=_order)}
 

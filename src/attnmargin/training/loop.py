@@ -16,7 +16,7 @@ from attnmargin.errors import InputError
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Rate, Rates, as_rates
-from attnmargin.training.start import PARAMETERS, joint_start, movable_start
+from attnmargin.training.start import PARAMETERS, fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 
@@ -39,6 +39,7 @@ def train(
     record: int = 1,
     *,
     width: int | None = None,
+    fixed: Array | None = None,
     watch: Watch | None = None,
     keep_weights: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -67,6 +68,8 @@ def train(
             ``(K, Q)`` or ``(v, W)``; or ``run.last`` of an earlier run.
         record: every how many steps to record; the last one is always recorded.
         width: m of K and Q, ``(d, m)``; d by default.
+        fixed: matrices ``(*B, m, d, d)`` in whose span W does not move; gradient descent on W only.
+            It steps along the projected gradient, normalised by its own norm.
         watch: functions of W ``(*B, d, d)``, by name, recorded with the rest.
         keep_weights: record W itself; without it a long run needs little memory.
         progress: called with the step and the number of steps at every record.
@@ -90,7 +93,7 @@ def train(
     if parameter == "vW" and not (isinstance(head, str) and head == "linear"):
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
     goal = objective(with_head(data, parameter), head, loss)
-    session = _Session(goal, rule, parameter, init, width, seed)
+    session = _Session(goal, rule, parameter, init, width, seed, fixed)
     rates = _both_rates(lr, goal, data, parameter, float(penalty))
     rows = Recorder(goal.flat, watch, keep_weights)
     session.run(rates, steps, record, rows, progress)
@@ -179,19 +182,32 @@ class _Session:
     """Weights and objective of one run."""
 
     def __init__(
-        self, goal: Objective, rule: Rule, parameter: str, init: Any, width: int | None, seed: int
+        self,
+        goal: Objective,
+        rule: Rule,
+        parameter: str,
+        init: Any,
+        width: int | None,
+        seed: int,
+        fixed: Array | None,
     ) -> None:
         self.goal, self.rule, self.flat = goal, rule, goal.flat
         self.v: Tensor | None = None
         self.weights: Weights
         if parameter == "vW":
+            if fixed is not None:
+                raise InputError("fixed", "directions with 'vW'", "gradient descent on W")
             self.v, self.weights = joint_start(self.flat, init)
             self._score()
             return
         start = movable_start(self.flat, parameter, init, width, seed)
         plain = isinstance(rule.p, float) and rule.p == 2.0
         plain = plain and (init is None or rule.log_penalty is None)
-        if isinstance(start, Entries) and plain and Coefficients.pays(self.flat):
+        if fixed is not None:
+            if not isinstance(start, Entries) or not plain:
+                raise InputError("fixed", "directions", "gradient descent on W, without a penalty")
+            self.weights = Coefficients(self.flat, start.W, fixed_directions(self.flat, fixed))
+        elif isinstance(start, Entries) and plain and Coefficients.pays(self.flat):
             self.weights = Coefficients(self.flat, start.W)
         else:
             self.weights = start

@@ -21,6 +21,7 @@ from attnmargin.arrays import Array, as_tensor, integers
 from attnmargin.attention import Objective, Sequences, objective
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
+from attnmargin.heads import HeadLike
 from attnmargin.losses import Log, Loss
 from attnmargin.training.joint import JointSphere
 from attnmargin.training.loop import precision_notes, with_head
@@ -37,6 +38,7 @@ def regularization_path(
     p: float = 2.0,
     loss: str | Loss = "logistic",
     *,
+    head: HeadLike = "linear",
     selection: Array | None = None,
     cone: float = 1e-3,
     init: Any = None,
@@ -54,6 +56,7 @@ def regularization_path(
         radii: growing, positive.
         parameter: "W" with any p; "KQ" (p = 2); or "vW" with any p, where W and v have the same
             radius, and each is minimised in turn until both stand still.
+        head: the linear one, or a :class:`attnmargin.ScoreHead` (paper C, Algo-RP).
         selection: tokens ``(*B, n)`` for the local path of paper A, Theorem 9: the loss is
             minimised over the cone of Definition 3, from ``init`` inside it.
         cone: ε of that cone.
@@ -79,7 +82,9 @@ def regularization_path(
     if selection is not None and (init is None or parameter == "vW"):
         needs = "'W' or 'KQ', and a start in the cone of the selection, such as its SVM"
         raise InputError("init", "nothing" if init is None else "a joint path", needs)
-    goal = objective(with_head(data, parameter), "linear", loss)
+    goal = objective(with_head(data, parameter), head, loss)
+    if goal.gamma is None:
+        raise InputError("head", f"a {type(head).__name__}", "a linear head, or a ScoreHead")
     walk = _walk(goal, parameter, float(p), init, width, seed, selection, cone)
     rows = Recorder(goal.flat, watch)
     for k, radius in enumerate(radii):
@@ -161,5 +166,5 @@ def _guiding(goal: Objective) -> Objective:
     assert goal.gamma is not None
     gamma, hidden = goal.gamma, goal.flat.hidden
     visible = gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)
-    best = visible.argmax(-1, keepdim=True)
-    return Objective(goal.flat, None, Log(), torch.zeros_like(gamma).scatter(-1, best, 1.0))
+    best = visible == visible.amax(-1, keepdim=True)
+    return Objective(goal.flat, None, Log(), best.to(gamma.dtype))

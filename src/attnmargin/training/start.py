@@ -13,6 +13,8 @@ from attnmargin.sample import seed_of
 from attnmargin.training.weights import Entries, Factors, Movable
 
 PARAMETERS = ("W", "KQ", "vW")
+# Singular values below this share of the largest are rounding.
+_DEPENDENT = 1e-10
 
 
 def _given(name: str, value: Array, shape: tuple[int, ...], flat: Sequences) -> Tensor:
@@ -71,6 +73,22 @@ def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Fa
     both = torch.stack(drawn) if drawn else torch.empty(0, 2, d, m)
     both = ((2.0 * both - 1.0) / math.sqrt(d)).to(flat.X)
     return Factors(flat, both[:, 0], both[:, 1])
+
+
+def fixed_directions(flat: Sequences, fixed: Array) -> Tensor:
+    """Matrices ``(*B, m, d, d)`` or ``(m, d, d)`` as orthonormal ones ``(B, m, d, d)``.
+
+    Where they depend on each other, some of the result are zero.
+    """
+    given, d = finite("fixed", floats("fixed", fixed, like=flat.X)), flat.X.shape[-1]
+    if given.ndim < 3 or given.shape[-2:] != (d, d):
+        raise InputError("fixed", f"shape {tuple(given.shape)}", f"matrices (*B, m, {d}, {d})")
+    wide = _given("fixed", given, tuple(given.shape[-3:]), flat).flatten(-2)
+    if wide.shape[-2] == 0:
+        return wide.unflatten(-1, (d, d))
+    _, sizes, rows = torch.linalg.svd(wide, full_matrices=False)
+    keep = sizes > _DEPENDENT * sizes[..., :1]
+    return (rows * keep.unsqueeze(-1)).unflatten(-1, (d, d))
 
 
 def joint_start(flat: Sequences, init: Any) -> tuple[Tensor, Entries]:

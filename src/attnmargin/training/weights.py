@@ -100,15 +100,21 @@ class Coefficients(Weights):
     """``W = W₀ + Σ β_it x_it z_iᵀ``: gradient descent never leaves this form.
 
     A step costs one product with the kernel ``G = (token Gram) ∘ (query Gram)``, whatever the
-    width of the tokens: logits are ``a₀ + Gβ``, and ``‖∇‖_F² = cᵀGc``.
+    width of the tokens: logits are ``a₀ + Gβ``, and ``‖∇‖_F² = cᵀGc``. Where W must not move in
+    the span of orthonormal matrices ``fixed`` ``(B, m, d, d)``, the form is that of the projected
+    ``x_it z_iᵀ``, and so is the kernel.
     """
 
-    def __init__(self, flat: Sequences, W: Tensor) -> None:
-        self.flat, self.W = flat, W
+    def __init__(self, flat: Sequences, W: Tensor, fixed: Tensor | None = None) -> None:
+        self.flat, self.W, self.fixed = flat, W, fixed
         B, N, T, d = flat.X.shape
         tokens = flat.X.reshape(B, N * T, d)
         queries = flat.z.repeat_interleave(T, dim=-2)
         self.G = (tokens @ tokens.mT) * (queries @ queries.mT)
+        if fixed is not None:
+            self.along = torch.einsum("bntd,bmde,bne->bntm", flat.X, fixed, flat.z)
+            self.along = self.along.reshape(B, N * T, -1)
+            self.G = self.G - self.along @ self.along.mT
         self.base = (flat.X @ (flat.z @ W.mT).unsqueeze(-1)).reshape(B, N * T, 1)
         self.beta, self.a = torch.zeros_like(self.base), self.base.clone()
         self.age = 0
@@ -165,7 +171,12 @@ class Coefficients(Weights):
 
     def matrix(self) -> Tensor:
         keys = (self.beta.reshape(self.flat.X.shape[:-1]).unsqueeze(-2) @ self.flat.X).squeeze(-2)
-        return self.W + keys.mT @ self.flat.z
+        moved = keys.mT @ self.flat.z
+        if self.fixed is not None:
+            moved = moved - torch.einsum(
+                "bm,bmde->bde", (self.along.mT @ self.beta)[..., 0], self.fixed
+            )
+        return self.W + moved
 
     def square(self, slope: Slope) -> Tensor:
         c = slope.c.reshape(self.beta.shape)

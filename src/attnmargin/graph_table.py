@@ -1,0 +1,159 @@
+"""Token-priority graphs as records and printed tables."""
+
+from typing import Any
+
+import click
+
+from attnmargin.graphs import Next, TokenGraph, TokenGraphs
+
+_MOST_GRAPHS, _MOST_TOKENS = 12, 12
+
+# What each rule means, in plain words.
+RULES = {
+    "retrieval": "one token dominates all others of the prompt: attention retrieves it (Theorem 3)",
+    "composition": "tokens of the dominant component share the attention (Theorem 3)",
+    "margin": "the graph leaves the order open; the max-margin direction decides",
+    "tie": "the max-margin direction does not tell them apart: the theory is silent",
+    "unseen": "no training sequence ends with this token: nothing was learnt about it",
+}
+
+
+def next_record(answer: Next) -> dict[str, Any]:
+    """What comes next, as it stands in JSON."""
+    margin = answer.margin if answer.beaten else None
+    return {
+        "rule": str(answer.rule),
+        "meaning": RULES[str(answer.rule)],
+        "tokens": [{"token": name, "probability": share} for name, share in answer.tokens],
+        "beaten": answer.beaten,
+        "margin": margin,
+        "decided": answer.decided,
+    }
+
+
+def graph_record(graph: TokenGraph) -> dict[str, Any]:
+    """One graph, with its components from the highest priority down."""
+    name = graph.vocabulary.name
+    return {
+        "last": graph.name,
+        "tokens": len(graph.tokens),
+        "edges": len(graph.edges),
+        "acyclic": graph.acyclic,
+        "components": [
+            {"layer": int(layer), "tokens": [name(k) for k in part]}
+            for part, layer in zip(graph.components, graph.layer, strict=True)
+        ],
+    }
+
+
+def graphs_record(graphs: TokenGraphs, *, details: bool = True) -> dict[str, Any]:
+    """All numbers about graphs; ``details`` for every graph as well."""
+    samples = graphs.samples
+    record: dict[str, Any] = {
+        "samples": None if samples is None else samples.n,
+        "tokens": None if samples is None else len(samples.tokens),
+        "dropped": graphs.dropped,
+        "unrealisable": graphs.unrealisable,
+        "vocabulary": graphs.K,
+        "graphs": len(graphs),
+        "nodes": len(graphs.last),
+        "edges": len(graphs.source),
+        "components": len(graphs.size),
+        "largest_component": int(graphs.size.max(initial=0)),
+        "acyclic": graphs.acyclic,
+    }
+    if details:
+        record["details"] = [graph_record(graph) for graph in graphs]
+    return record
+
+
+def findings(record: dict[str, Any]) -> list[str]:
+    """What a record of graphs says, in sentences."""
+    count = f"{record['samples']:,} sequences" if record["samples"] is not None else "A stream"
+    lines = [
+        f"{count} over {record['vocabulary']:,} tokens: {record['graphs']:,} graphs, one per last "
+        f"token, with {record['nodes']:,} nodes and {record['edges']:,} edges."
+    ]
+    if record["dropped"]:
+        lines.append(
+            f"{record['dropped']:,} more sequences were left out: their next token is not among "
+            "their tokens, so attention cannot produce it."
+        )
+    if record["unrealisable"]:
+        lines.append(
+            f"In {record['unrealisable']:,} sequences the next token is not among the tokens: "
+            "Assumption 2 fails, and the theorems do not apply."
+        )
+    if record["acyclic"]:
+        lines.append("No cycles: attention will retrieve one token, by strict priority.")
+    else:
+        lines.append(
+            f"{record['components']:,} components, the largest of "
+            f"{record['largest_component']:,} tokens: between components attention retrieves by "
+            "priority, inside one it composes."
+        )
+    return lines
+
+
+def _short(names: list[str]) -> str:
+    more = f", … {len(names) - _MOST_TOKENS} more" if len(names) > _MOST_TOKENS else ""
+    return ", ".join(names[:_MOST_TOKENS]) + more
+
+
+def _top(graph: TokenGraph) -> str:
+    """The components of the highest layer."""
+    name = graph.vocabulary.name
+    parts = [part for part, layer in zip(graph.components, graph.layer, strict=True) if layer == 0]
+    shown = [f"{{{_short([name(k) for k in part])}}}" for part in parts[:4]]
+    return " ".join(shown) + (f" … {len(parts) - 4} more" if len(parts) > 4 else "")
+
+
+def _print_graphs(graphs: TokenGraphs, record: dict[str, Any]) -> None:
+    """Sentences, and a table of the largest graphs."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    for line in findings(record):
+        click.echo(line)
+    largest = sorted(graphs, key=lambda graph: -len(graph.tokens))[:_MOST_GRAPHS]
+    table = Table("last token", "tokens", "edges", "components", "layers", "highest priority")
+    for graph in largest:
+        counts = (len(graph.tokens), len(graph.edges), len(graph.layer), graph.layer.max() + 1)
+        table.add_row(Text(graph.name), *map(str, counts), Text(_top(graph)))  # names as they are
+    Console().print(table)
+    if len(graphs) > len(largest):
+        click.echo(f"… {len(graphs) - len(largest):,} smaller graphs")
+
+
+def _print_graph(record: dict[str, Any]) -> None:
+    """One graph, layer by layer."""
+    click.echo(f"after {record['last']}:")
+    depth = max(part["layer"] for part in record["components"])
+    for layer in range(depth + 1):
+        parts = [part["tokens"] for part in record["components"] if part["layer"] == layer]
+        shown = " ".join(f"{{{_short(names)}}}" for names in parts[:_MOST_TOKENS])
+        more = f" … {len(parts) - _MOST_TOKENS} more" if len(parts) > _MOST_TOKENS else ""
+        click.echo(f"  priority {layer + 1}: {shown}{more}")
+
+
+def _print_next(record: dict[str, Any]) -> None:
+    """The distribution of the next token, and why."""
+    for token in record["tokens"]:
+        click.echo(f"{token['probability']:.4f}  {token['token']}")
+    click.echo(f"rule: {record['rule']} – {record['meaning']}")
+    if record["beaten"]:
+        click.echo(f"suppressed: {_short(record['beaten'])} (margin {record['margin']:.4g})")
+
+
+def print_record(graphs: TokenGraphs, record: dict[str, Any]) -> None:
+    """What was asked for: the graphs, one of them, or what comes next."""
+    if "next" in record:
+        _print_next(record["next"])
+    elif "last" in record:
+        _print_graph(record["last"])
+    else:
+        _print_graphs(graphs, record)
+    for kind in ("graphml", "html"):
+        if kind in record:
+            click.echo(f"{kind}: {record[kind]}")

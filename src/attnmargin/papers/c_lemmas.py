@@ -1,0 +1,327 @@
+"""Paper C: Lemmas 2 and 3, Theorems 1 and 2, and the automaton."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.attention import probabilities
+from attnmargin.graphs import Automaton, cyclic_data
+from attnmargin.measure import misalignment
+from attnmargin.next_token import next_token_data
+from attnmargin.papers.c_data import (
+    ACYCLIC,
+    GENERAL,
+    Instances,
+    Sizes,
+    distance,
+    draw,
+    mixed,
+    ordered,
+)
+from attnmargin.papers.c_descent import long_run
+from attnmargin.papers.experiment import (
+    Arrays,
+    Claim,
+    Experiment,
+    Point,
+    Results,
+    Task,
+    at_least,
+    at_most,
+)
+from attnmargin.papers.series import mean_curve
+from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.sample import normal, seed_of
+from attnmargin.training import regularization_path, train
+
+# --- Lemma 3 --------------------------------------------------------------------------------
+
+_POINTS = 3
+
+
+def _plain_loss(W: Tensor, E: Tensor, ids: Tensor, labels: Tensor) -> Tensor:
+    """The log-loss with C Eᵀ = I, written out for autograd: a second implementation."""
+    X = E[ids]
+    logits = (X @ W @ X[:, -1].unsqueeze(-1)).squeeze(-1)
+    own = logits.masked_fill(ids != labels.unsqueeze(-1), -torch.inf)
+    return (torch.logsumexp(logits, -1) - torch.logsumexp(own, -1)).mean()
+
+
+def _run_convexity(task: Task) -> Arrays:
+    instances = draw("C:convexity", GENERAL, task, mixed)
+    W_cyc, bases = instances.corrections(), instances.bases()
+    generator = torch.Generator().manual_seed(seed_of("C:convexity", base=task.seed))
+    least, inside, ends = [], [], []
+    for k, basis in enumerate(bases):
+        basis = basis[basis.flatten(1).any(-1)].flatten(1)
+        arguments = (instances.E[k], instances.ids[k], instances.labels[k])
+        for _ in range(_POINTS):
+            W = 3.0 * normal((GENERAL.d, GENERAL.d), generator, sphere=False)
+            H = torch.func.hessian(_plain_loss)(W, *arguments).reshape(GENERAL.d**2, -1)
+            least.append(float(torch.linalg.eigvalsh(H)[0]))
+            inside.append(float(torch.linalg.eigvalsh(basis @ H @ basis.mT)[0]))
+        ends.append(_gradient_on_cyclic_data(instances, k, W_cyc[k]))
+        task.tell(k + 1, len(bases))
+    return {"least": np.array(least), "inside": np.array(inside), "gradient": np.array(ends)}
+
+
+def _gradient_on_cyclic_data(instances: Instances, k: int, W: Tensor) -> float:
+    """Norm of the gradient of the loss on the cyclic data, by autograd."""
+    E, at = instances.E[k], W.clone().requires_grad_()
+    data = cyclic_data(instances.ids[k], instances.labels[k], instances.graphs[k])
+    total = at.new_zeros(())
+    for x, y, last in zip(data.sequences, data.labels, data.last, strict=True):
+        logits = E[x] @ at @ E[int(last)]
+        own = logits[torch.tensor(x) == int(y)]
+        total = total + torch.logsumexp(logits, 0) - torch.logsumexp(own, 0)
+    (gradient,) = torch.autograd.grad(total / len(data.labels), at)
+    return float(torch.linalg.matrix_norm(gradient))
+
+
+def _claims_convexity(results: Results) -> list[Claim]:
+    own = results["data"]
+    count = len(own["gradient"])
+    return [
+        at_least(f"least eigenvalue of {_POINTS * count} Hessians", float(own["least"].min()),
+                 -1e-12),
+        Claim("least eigenvalue on the cyclic subspace", float(own["inside"].min()), "> 0",
+              bool((own["inside"] > 0).all())),
+        at_most(f"gradient at W_cyc, worst of {count}", float(own["gradient"].max()), 1e-10),
+    ]  # fmt: skip
+
+
+def _pictures_convexity(results: Results) -> list[Picture]:
+    own = results["data"]
+    inside: Series = {
+        "kind": "points",
+        "name": "on the cyclic subspace",
+        "x": np.arange(len(own["inside"])),
+        "y": np.sort(own["inside"]),
+    }
+    all_of: Series = {
+        "kind": "points",
+        "name": "on all of R^{d × d}, in size",
+        "x": np.arange(len(own["least"])),
+        "y": np.sort(np.abs(own["least"]) + 1e-20),
+    }
+    panel = Panel(
+        title="least eigenvalues of Hessians",
+        axes=("Hessian, sorted", "eigenvalue"),
+        series=[inside, all_of],
+        logarithmic=(False, True),
+    )
+    caption = (
+        "Lemma 3: the log-loss with C Eᵀ = I is convex, strictly on the cyclic subspace. "
+        f"{GENERAL}; {_POINTS} random W per data set, Hessians by autograd."
+    )  # fmt: skip
+    return [Picture(name="convexity", caption=caption, panels=[panel], columns=1)]
+
+
+# --- Lemma 2 --------------------------------------------------------------------------------
+
+
+def _run_orthogonal(task: Task) -> Arrays:
+    instances = draw("C:orthogonal", GENERAL, task, mixed)
+    W_mm, W_cyc, bases = instances.solution().W, instances.corrections(), instances.bases()
+    inner = (W_mm * W_cyc).sum((-2, -1))
+    outside = distance(W_cyc, bases, W_cyc)  # what the projection takes away
+    inside = torch.linalg.matrix_norm(torch.einsum("brde,bde->br", bases, W_mm).unsqueeze(-1))
+    return {"inner": inner.numpy(), "outside": outside.numpy(), "inside": inside.numpy()}
+
+
+def _claims_orthogonal(results: Results) -> list[Claim]:
+    own = results["data"]
+    words = f"|⟨W_cyc, W_mm⟩|, worst of {len(own['inner'])}"
+    return [
+        at_most(words, float(np.abs(own["inner"]).max()), 1e-10),
+        at_most("W_cyc outside of S_cyc", float(own["outside"].max()), 1e-10),
+        at_most("W_mm inside of S_cyc", float(own["inside"].max()), 1e-10),
+    ]
+
+
+def _pictures_orthogonal(results: Results) -> list[Picture]:
+    own = results["data"]
+    names = {"inner": "|⟨W_cyc, W_mm⟩|", "outside": "W_cyc outside of S_cyc",
+             "inside": "W_mm inside of S_cyc"}  # fmt: skip
+    series: list[Series] = [
+        {"kind": "points", "name": name, "x": np.arange(len(own[key])),
+         "y": np.sort(np.abs(own[key]) + 1e-20)}
+        for key, name in names.items()
+    ]  # fmt: skip
+    panel = Panel(title="Lemma 2", axes=("data set, sorted", "size"), series=series,
+                  logarithmic=(False, True))  # fmt: skip
+    caption = f"W_cyc lies in the cyclic subspace, and W_mm is orthogonal to it. {GENERAL}."
+    return [Picture(name="orthogonal", caption=caption, panels=[panel], columns=1)]
+
+
+# --- Theorems 1 and 2 -----------------------------------------------------------------------
+
+_RADII = {"acyclic": (10.0, 30.0, 100.0, 300.0, 1000.0), "general": (5.0, 10.0, 20.0, 40.0, 60.0)}
+_PATHS: dict[str, Sizes] = {"acyclic": ACYCLIC, "general": GENERAL}
+
+
+def _run_path(task: Task) -> Arrays:
+    """Best weights of growing norm against Graph-SVM and the cyclic correction."""
+    kind = task.settings["kind"]
+    acyclic = kind == "acyclic"
+    instances = draw(f"C:path {kind}", _PATHS[kind], task, ordered if acyclic else mixed, acyclic)
+    path = regularization_path(instances.data(), _RADII[kind], loss="log", head=instances.head(),
+                               progress=task.tell)  # fmt: skip
+    arrays = {"radius": path.steps, "off": misalignment(path.W, instances.solution().W)}
+    if not acyclic:
+        arrays["distance"] = distance(path.W, instances.bases(), instances.corrections())
+    return {name: x.numpy() for name, x in arrays.items()}
+
+
+def _claims_path(results: Results) -> list[Claim]:
+    claims = []
+    for kind, radii in _RADII.items():
+        off = results[kind]["off"]
+        falls = float((np.diff(off, axis=0) < 0).all(0).mean())
+        words = f"{kind} data: share of {off.shape[1]} paths whose misalignment always falls"
+        bound = 1e-3 if kind == "acyclic" else 1e-2
+        claims += [
+            at_least(words, falls, 1.0),
+            at_most(f"{kind} data: misalignment at R = {radii[-1]:g}, mean",
+                    float(off[-1].mean()), bound),
+        ]  # fmt: skip
+    far = results["general"]["distance"][-1]
+    claims.append(at_most("general data: ‖Π_cyc W − W_cyc‖ at the end, worst", float(far.max()),
+                          1e-3))  # fmt: skip
+    return claims
+
+
+def _pictures_path(results: Results) -> list[Picture]:
+    off: list[Series] = [
+        mean_curve(f"{kind} data", radii, results[kind]["off"], log=True, style=i, marker="o")
+        for i, (kind, radii) in enumerate(_RADII.items())
+    ]
+    own = results["general"]
+    inside = [mean_curve("", own["radius"], own["distance"], log=True, marker="o")]
+    panels = [
+        Panel(title="direction", axes=("norm R", "1 − correlation with Graph-SVM"), series=off,
+              logarithmic=(True, True)),
+        Panel(title="inside components, general data", axes=("norm R", "‖Π_cyc W − W_cyc‖"),
+              series=inside, logarithmic=(True, True)),
+    ]  # fmt: skip
+    caption = (
+        "Best weights of norm R (Algo-RP), means with 95 % bands. Theorems 1 and 2: the direction "
+        "tends to Graph-SVM, and the part inside components to the cyclic correction."
+    )
+    return [Picture(name="path", caption=caption, panels=panels, columns=2)]
+
+
+# --- the automaton --------------------------------------------------------------------------
+
+_PROMPTS, _TRAINED, _RATE = 20, 20_000, 0.01
+# Where the graph is silent, W_mm decides as soon as R times its margin is large.
+_CLEAR = 0.05
+
+
+def _run_automaton(task: Task) -> Arrays:
+    """Total variation between what the trained model and the automaton say comes next."""
+    instances = draw("C:automaton", GENERAL, task, mixed)
+    generator = torch.Generator().manual_seed(seed_of("C:prompts", base=task.seed))
+    shape = (len(instances.E), _PROMPTS, GENERAL.T)
+    fresh = torch.randint(0, GENERAL.K, shape, generator=generator)
+    prompts = torch.cat((instances.ids, fresh), 1)
+    rules = [[Automaton(g, e)] for g, e in zip(instances.graphs, instances.E, strict=True)]
+    said = [
+        [rule.next(p.tolist()) for p in own] for (rule,), own in zip(rules, prompts, strict=True)
+    ]
+    wanted = torch.stack([torch.stack([word.distribution for word in row]) for row in said])
+    run = train(instances.data(), head=instances.head(), loss="log", lr=_RATE, steps=_TRAINED,
+                record=_TRAINED // 50, progress=task.tell)  # fmt: skip
+    later = long_run(instances, run.W[-1], instances.corrections(), task)[1]
+    far = torch.stack([_variation(instances, prompts, W, wanted) for W in run.W])
+    return {
+        "steps": run.steps.numpy(),
+        "variation": far.numpy(),
+        "long": _variation(instances, prompts, later[-1], wanted).numpy(),
+        "rule": np.array([[str(word.rule) for word in row] for row in said]),
+        "margin": np.array([[word.margin for word in row] for row in said]),
+        "known": np.arange(prompts.shape[1]) < GENERAL.n,
+    }
+
+
+def _variation(instances: Instances, prompts: Tensor, W: Tensor, wanted: Tensor) -> Tensor:
+    """Total variation of the next-token distributions, ``(B, prompts)``."""
+    s = probabilities(next_token_data(instances.E, prompts), W)
+    said = torch.zeros_like(wanted).scatter_add_(-1, prompts, s)
+    return 0.5 * (said - wanted).abs().sum(-1)
+
+
+def _decided(own: Arrays) -> NDArray[np.bool_]:
+    return np.isin(own["rule"], ("retrieval", "composition"))
+
+
+def _claims_automaton(results: Results) -> list[Claim]:
+    own = results["data"]
+    decided, known = _decided(own), own["known"]
+    end, late = own["variation"][-1], own["long"]
+    fresh = decided & ~known
+    margin = (own["rule"] == "margin") & (own["margin"] > _CLEAR)
+    words = f"training sequences of {len(end)} data sets, {_TRAINED} steps"
+    return [
+        at_most(f"{words}: total variation, worst", float(end[:, known].max()), 0.01),
+        at_most(f"{int(fresh.sum())} new prompts that the graph decides, worst",
+                float(end[fresh].max()), 0.01),
+        at_most("both, after the long run, worst", float(late[decided].max()), 0.01),
+        at_most(f"{int(margin.sum())} that a margin above {_CLEAR:g} decides, long run, worst",
+                float(late[margin].max()), 0.01),
+        at_least("share of training sequences that the graph decides",
+                 float(decided[:, known].mean()), 1.0),
+    ]  # fmt: skip
+
+
+def _pictures_automaton(results: Results) -> list[Picture]:
+    own = results["data"]
+    decided, known = _decided(own), own["known"]
+    groups = {
+        "training sequences": decided & known,
+        "new prompts, decided by the graph": decided & ~known,
+        "new prompts, decided by the margin": own["rule"] == "margin",
+    }
+    series: list[Series] = [
+        mean_curve(name, own["steps"][1:], own["variation"][1:][:, use], log=True, style=i)
+        for i, (name, use) in enumerate(groups.items())
+    ]
+    panel = Panel(
+        title="trained model against automaton",
+        axes=("step", "total variation"),
+        series=series,
+        logarithmic=(True, True),
+    )
+    names, counts = np.unique(own["rule"][:, ~known], return_counts=True)
+    bars: Series = {
+        "kind": "bar",
+        "name": "",
+        "x": np.arange(len(names)),
+        "y": 100.0 * counts / counts.sum(),
+    }
+    rules = Panel(
+        title="which rule decides new prompts",
+        axes=("", "percent"),
+        series=[bars],
+        ticks=[str(name) for name in names],
+    )
+    caption = (
+        f"{GENERAL}, steps of length {_RATE:g}: total variation between the next-token "
+        "distribution of the trained model and that of the automaton (hard retrieval by "
+        "Graph-SVM, soft composition by the cyclic correction); means with 95 % bands."
+    )  # fmt: skip
+    return [Picture(name="automaton", caption=caption, panels=[panel, rules], columns=2)]
+
+
+EXPERIMENTS = (
+    Experiment("C:convexity", "Lemma 3: convexity, and Newton's W_cyc", 100, (Point("data"),),
+               _run_convexity, _claims_convexity, _pictures_convexity),
+    Experiment("C:orthogonal", "Lemma 2: W_cyc and W_mm are orthogonal", 100, (Point("data"),),
+               _run_orthogonal, _claims_orthogonal, _pictures_orthogonal),
+    Experiment("C:path", "Theorems 1 and 2: regularisation paths", 20,
+               tuple(Point(kind, {"kind": kind}) for kind in _RADII), _run_path, _claims_path,
+               _pictures_path),
+    Experiment("C:automaton", "The automaton against the trained model", 100, (Point("data"),),
+               _run_automaton, _claims_automaton, _pictures_automaton),
+)  # fmt: skip
