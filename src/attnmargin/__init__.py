@@ -68,7 +68,7 @@ from attnmargin.selection import (
 )
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
-from attnmargin.theory import Check, Outcome, check_theory
+from attnmargin.theory import Check, Outcome, check_next_token, check_theory
 from attnmargin.training import Trajectory, gradient_flow, regularization_path, train
 from attnmargin.uniqueness import Uniqueness, uniqueness
 
@@ -111,6 +111,7 @@ __all__ = [
     "VocabularyHead",
     "bregman",
     "certify",
+    "check_next_token",
     "check_theory",
     "composed_correlation",
     "confirm",

@@ -24,7 +24,8 @@ def _box(name: str) -> float:
 def drawing(graph: TokenGraph) -> str:
     """SVG with tokens in boxes and arrows to what they dominate.
 
-    Dashed rings are around components of several tokens. Inside a component all edges are drawn; between components those that no others imply.
+    Dashed rings are around components of several tokens. Inside a component all edges are drawn,
+    between components those that no others imply.
     """
     plan = layout(graph)
     at = plan.places * (_UNIT, -_UNIT)

@@ -1,6 +1,7 @@
 """Every assumption and theorem of the four papers, as a check with numbers."""
 
 from attnmargin.theory.check import Check, Outcome
+from attnmargin.theory.paper_c import check_next_token
 from attnmargin.theory.table import check_theory
 
-__all__ = ["Check", "Outcome", "check_theory"]
+__all__ = ["Check", "Outcome", "check_next_token", "check_theory"]

@@ -2,7 +2,7 @@
 
 from attnmargin.theory.check import Check, Outcome
 
-_NEXT_TOKEN = "about next-token data: sequences of tokens of a vocabulary, and what comes next"
+_NEXT_TOKEN = "about next-token data, a vocabulary and what comes next: see check_next_token"
 _EMBEDDINGS = "about trained embeddings: sequences of tokens of a vocabulary, with labels"
 
 _ROWS = (

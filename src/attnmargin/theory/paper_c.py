@@ -1,0 +1,222 @@
+"""Paper C, "Mechanics of Next Token Prediction with Self-Attention", as checks."""
+
+from functools import cached_property
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, finite, floats
+from attnmargin.certify import Status
+from attnmargin.errors import InputError
+from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
+from attnmargin.graphs.problem import check_embeddings
+from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared, as_loss
+from attnmargin.solution import Solution
+from attnmargin.solvers import solve
+from attnmargin.theory.check import Check, Outcome, holds, number, outcome
+
+# How far C Eᵀ may be from the identity.
+_IDENTITY = 1e-9
+
+
+@final
+class NextTokenFacts:
+    """What the checks ask about next-token data; computed once."""
+
+    def __init__(
+        self, E: Array, sequences: Any, labels: Any, C: Array | None, loss: str | Loss
+    ) -> None:
+        self.sequences, self.labels, self.loss = sequences, labels, as_loss(loss)
+        table = finite("E", floats("E", E))
+        if table.ndim != 2:
+            raise InputError("E", f"shape {tuple(table.shape)}", "embeddings (K, d)")
+        self.graphs: TokenGraphs = token_graphs(sequences, labels, table.shape[0])
+        self.E = check_embeddings(table, table.shape[0]).cpu().double()
+        self.C = None if C is None else floats("C", C).cpu().double()
+        if self.C is not None and self.C.shape != self.E.shape:
+            needs = f"a classifier of shape {tuple(self.E.shape)}"
+            raise InputError("C", f"shape {tuple(self.C.shape)}", needs)
+
+    @cached_property
+    def solution(self) -> Solution:
+        """``W_mm``."""
+        return solve(graph_problem(self.E, self.graphs))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether some token dominates another: W_mm is not zero."""
+        return len(self.graphs.dominance[0]) > 0
+
+    @cached_property
+    def correction(self) -> Tensor | None:
+        """``W_cyc`` of the log-loss; None where labels are not realisable."""
+        if not self.graphs.realisable:
+            return None
+        return cyclic_correction(self.E, self.sequences, self.labels, self.graphs)
+
+    @cached_property
+    def gaps(self) -> Tensor:
+        """``c_yᵀ e_y − max_k c_yᵀ e_k`` over k ≠ y, ``(K,)``; with C Eᵀ = I it is one."""
+        if self.C is None:
+            return torch.ones(len(self.E), dtype=torch.float64)
+        scores = self.C @ self.E.mT
+        own = scores.diagonal()
+        return own - scores.masked_fill(torch.eye(len(own), dtype=torch.bool), -torch.inf).amax(-1)
+
+
+def _row(name: str, meaning: str, good: bool, numbers: dict[str, float], note: str = "") -> Check:
+    found = {word: number(value) for word, value in numbers.items()}
+    return Check("C", name, meaning, outcome(torch.tensor(good)), found, note)
+
+
+def assumption_1(facts: NextTokenFacts) -> Check:
+    """The loss falls, with a bounded slope."""
+    meaning = "The loss falls with the score of the right token, and its slope is bounded."
+    if isinstance(facts.loss, Log):
+        note = "−log u falls, but its slope 1/u is not bounded near u = 0; Theorem 3 does not ask"
+        return _row("Assumption 1", meaning, False, {}, note)
+    known = isinstance(facts.loss, Logistic | Exponential | Linear | Squared)
+    if not known:
+        return Check("C", "Assumption 1", meaning, Outcome.UNDECIDABLE, {}, "a loss of its own")
+    largest = float(facts.gaps.max()) if facts.C is None else float((facts.C @ facts.E.mT).max())
+    good = not isinstance(facts.loss, Squared) or largest <= 1.0
+    return _row("Assumption 1", meaning, good, {"largest score": largest})
+
+
+def assumption_2(facts: NextTokenFacts) -> Check:
+    """Labels are realisable."""
+    meaning = "The next token always occurs in the sequence."
+    wrong = facts.graphs.unrealisable
+    return _row("Assumption 2", meaning, wrong == 0, {"sequences without their label": wrong})
+
+
+def assumption_3(facts: NextTokenFacts) -> Check:
+    """Each class scores highest at its own token."""
+    meaning = "Each class scores highest at its own token."
+    least = float(facts.gaps.min())
+    return _row("Assumption 3", meaning, least > 0, {"smallest score gap": least})
+
+
+def assumption_4(facts: NextTokenFacts) -> Check:
+    """``C Eᵀ = I``."""
+    meaning = "The head reads every token of the vocabulary exactly: C Eᵀ = I."
+    if facts.C is not None:
+        eye = torch.eye(len(facts.E), dtype=torch.float64)
+        off = float((facts.C @ facts.E.mT - eye).abs().max())
+        return _row("Assumption 4", meaning, off <= _IDENTITY, {"largest error of C Eᵀ": off})
+    sizes = torch.linalg.svdvals(facts.E)
+    K, d = facts.E.shape
+    least = float(sizes[-1]) if d >= K else 0.0
+    note = "without C: whether some C does it, which needs independent embeddings"
+    good = least > _IDENTITY * float(sizes[0])
+    return _row("Assumption 4", meaning, good, {"least singular value of E": least}, note)
+
+
+def acyclicity(facts: NextTokenFacts) -> Check:
+    """All graphs are acyclic."""
+    meaning = "No two tokens dominate each other, whatever the last token is."
+    graphs = facts.graphs
+    numbers = {
+        "components with several tokens": float((graphs.size > 1).sum()),
+        "tokens of the largest": float(graphs.size.max()),
+    }
+    return _row("Acyclicity", meaning, graphs.acyclic, numbers)
+
+
+def feasible(facts: NextTokenFacts) -> Check:
+    """(Graph-SVM) has a solution."""
+    meaning = "Some weights respect all priorities between tokens."
+    good = facts.solution.status == Status.OPTIMAL
+    numbers = {"‖W_mm‖": float(facts.solution.value)} if good else {}
+    return _row("(Graph-SVM) is feasible", meaning, good, numbers)
+
+
+def lemma_2(facts: NextTokenFacts) -> Check:
+    """``W_cyc`` and ``W_mm`` are orthogonal."""
+    meaning = "The part that composes and the part that retrieves are orthogonal."
+    known = facts.correction is not None and facts.solution.status == Status.OPTIMAL
+    if not known:
+        note = "labels are not realisable, or (Graph-SVM) is not feasible"
+        return Check("C", "Lemma 2", meaning, Outcome.UNDECIDABLE, {}, note)
+    assert facts.correction is not None
+    inner = float((facts.correction * facts.solution.W).sum().abs())
+    size = float(torch.linalg.matrix_norm(facts.correction))
+    numbers = {"|⟨W_cyc, W_mm⟩|": inner, "‖W_cyc‖": size}
+    return _row("Lemma 2", meaning, inner <= 1e-10 * (1.0 + size * facts.solution.value), numbers)
+
+
+def lemma_3(facts: NextTokenFacts) -> Check:
+    """Convexity of the log-loss."""
+    meaning = "The loss is convex, strictly so inside components."
+    good = isinstance(facts.loss, Log) and _all(facts, assumption_2, assumption_4)
+    return _row("Lemma 3", meaning, good, {})
+
+
+def _all(facts: NextTokenFacts, *checks: Any) -> bool:
+    return all(bool(holds(check(facts))) for check in checks)
+
+
+def theorem_1(facts: NextTokenFacts) -> Check:
+    """Acyclic data, regularisation paths."""
+    meaning = "Acyclic data: the best weights of growing size follow the priorities."
+    good = _all(facts, acyclicity, assumption_1, assumption_2, assumption_3, feasible)
+    return _row("Theorem 1", meaning, good, {}, "about regularisation paths, not about descent")
+
+
+def theorem_2(facts: NextTokenFacts) -> Check:
+    """General data, regularisation paths."""
+    meaning = "All data: the best weights follow priorities between components, shares inside."
+    good = facts.ordered and _all(facts, assumption_1, assumption_2, assumption_4, feasible)
+    return _row("Theorem 2", meaning, good, {}, "about regularisation paths, not about descent")
+
+
+def theorem_3(facts: NextTokenFacts) -> Check:
+    """Gradient descent with the log-loss."""
+    meaning = "Gradient descent does the same from any start, with the log-loss."
+    good = isinstance(facts.loss, Log) and facts.ordered
+    good = good and _all(facts, assumption_2, assumption_4, feasible)
+    numbers = {"pairs i ⇒ j": float(len(facts.graphs.dominance[0]))}
+    return _row("Theorem 3", meaning, good, numbers)
+
+
+_CHECKS = (
+    assumption_1,
+    assumption_2,
+    assumption_3,
+    assumption_4,
+    acyclicity,
+    feasible,
+    theorem_1,
+    lemma_2,
+    theorem_2,
+    lemma_3,
+    theorem_3,
+)
+
+
+def check_next_token(
+    E: Array,
+    sequences: Any,
+    labels: Any,
+    C: Array | None = None,
+    loss: str | Loss = "log",
+) -> list[Check]:
+    """Every assumption and theorem of paper C, checked on next-token data.
+
+    Args:
+        E: embeddings ``(K, d)``; sequences, labels: as in :func:`attnmargin.token_graphs`.
+        C: classifier ``(K, d)``; without it ``C Eᵀ = I``.
+        loss: of the training.
+
+    Returns:
+        A list of :class:`Check`, in the order of the paper, with the numbers that decide.
+
+    Example:
+        >>> import attnmargin as am, torch
+        >>> checks = am.check_next_token(torch.eye(3), [[0, 1, 2], [1, 2]], [0, 1])
+        >>> print(checks[-1])
+        C: Theorem 3: holds (pairs i ⇒ j 3)
+    """
+    facts = NextTokenFacts(E, sequences, labels, C, loss)
+    return [check(facts) for check in _CHECKS]
