@@ -227,11 +227,13 @@ def token_graphs(
         edges.add(samples.last, samples.labels, samples.labels)
         if keep_samples:
             kept.append(samples)
-    if not len(words):
-        raise InputError("sequences", "no sequence", "at least one sequence")
+    keys = edges.merged()
+    if len(keys) == 0:
+        what = "no sequence" if without == 0 else f"{without} sequences, none with its label in it"
+        raise InputError("sequences", what, "at least one sequence")
     words.grows = False
     counts = (without, 0) if unrealisable == "keep" else (0, without)
-    return TokenGraphs(edges.merged(), words, joined(kept) if keep_samples else None, *counts)
+    return TokenGraphs(keys, words, joined(kept) if keep_samples else None, *counts)
 
 
 def pseudo_graphs(

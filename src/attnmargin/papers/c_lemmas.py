@@ -1,9 +1,12 @@
 """Paper C: Lemmas 2 and 3, Theorems 1 and 2, and the automaton."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd.functional import hessian
 
 from attnmargin.attention import probabilities
 from attnmargin.graphs import Automaton, cyclic_data
@@ -40,7 +43,7 @@ from attnmargin.training import regularization_path, train
 _POINTS = 3
 
 
-def _plain_loss(W: Tensor, E: Tensor, ids: Tensor, labels: Tensor) -> Tensor:
+def plain_loss(E: Tensor, ids: Tensor, labels: Tensor, W: Tensor) -> Tensor:
     """The log-loss with C Eᵀ = I, written out for autograd: a second implementation."""
     X = E[ids]
     logits = (X @ W @ X[:, -1].unsqueeze(-1)).squeeze(-1)
@@ -58,15 +61,15 @@ def _run_convexity(task: Task) -> Arrays:
         arguments = (instances.E[k], instances.ids[k], instances.labels[k])
         for _ in range(_POINTS):
             W = 3.0 * normal((GENERAL.d, GENERAL.d), generator, sphere=False)
-            H = torch.func.hessian(_plain_loss)(W, *arguments).reshape(GENERAL.d**2, -1)
+            H = hessian(partial(plain_loss, *arguments), W).reshape(GENERAL.d**2, -1)
             least.append(float(torch.linalg.eigvalsh(H)[0]))
             inside.append(float(torch.linalg.eigvalsh(basis @ H @ basis.mT)[0]))
-        ends.append(_gradient_on_cyclic_data(instances, k, W_cyc[k]))
+        ends.append(gradient_on_cyclic_data(instances, k, W_cyc[k]))
         task.tell(k + 1, len(bases))
     return {"least": np.array(least), "inside": np.array(inside), "gradient": np.array(ends)}
 
 
-def _gradient_on_cyclic_data(instances: Instances, k: int, W: Tensor) -> float:
+def gradient_on_cyclic_data(instances: Instances, k: int, W: Tensor) -> float:
     """Norm of the gradient of the loss on the cyclic data, by autograd."""
     E, at = instances.E[k], W.clone().requires_grad_()
     data = cyclic_data(instances.ids[k], instances.labels[k], instances.graphs[k])

@@ -143,7 +143,8 @@ def lemma_2(facts: NextTokenFacts) -> Check:
     inner = float((facts.correction * facts.solution.W).sum().abs())
     size = float(torch.linalg.matrix_norm(facts.correction))
     numbers = {"|⟨W_cyc, W_mm⟩|": inner, "‖W_cyc‖": size}
-    return _row("Lemma 2", meaning, inner <= 1e-10 * (1.0 + size * facts.solution.value), numbers)
+    allowed = 1e-10 * (1.0 + size * float(facts.solution.value))
+    return _row("Lemma 2", meaning, inner <= allowed, numbers)
 
 
 def lemma_3(facts: NextTokenFacts) -> Check:
