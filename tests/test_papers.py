@@ -144,15 +144,23 @@ def test_claims_without_a_number_are_valid_json() -> None:
 
 SMALL = {"A:fig4": 3, "A:fig5": 3, "A:fig6": 2, "A:fig8": 6, "A:fig10": 2, "A:conjecture": 1}
 QUICK = ("A:fig1", "A:fig3", "A:fig7", "A:fig7-penalty", "A:fig9", "A:fig12")
+PAPER_C = ("C:fig2", "C:fig3", "C:fig4", "C:fig5", "C:fig6", "C:automaton", "C:convexity",
+           "C:orthogonal", "C:path")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", QUICK + PAPER_C)
 def test_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
     record = reproduce(name, trials=min(experiments()[name].trials, 5), out=tmp_path)
     assert record["claims"]
     pictures = [file for file in record["files"] if file.endswith(".png")]
     assert pictures
     assert all(Path(file).stat().st_size > 5000 for file in pictures)
+
+
+def test_claims_of_paper_c_hold_at_small_counts(tmp_path: Path) -> None:
+    for name in ("C:fig2", "C:fig3", "C:fig4", "C:automaton", "C:orthogonal"):
+        record = reproduce(name, trials=min(experiments()[name].trials, 10), out=tmp_path)
+        assert all(claim["holds"] for claim in record["claims"]), name
 
 
 @pytest.mark.slow
@@ -177,7 +185,7 @@ def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_p
     assert "4 of 4 claims hold" in summary
     assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
     listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
-    assert len(listed["figures"]) == 16
+    assert len(listed["figures"]) == 25
     code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)
     assert (code, out) == (2, "")
     assert err.startswith("attnmargin: figure: got 'B:fig0'")
@@ -207,7 +215,7 @@ def test_panels_of_every_kind_are_drawn() -> None:
     x = np.arange(3.0)
     series = [
         {"kind": kind, "name": kind, "x": x, "y": x + 1.0, "low": x, "high": x + 2.0}
-        for kind in ("line", "bar", "points", "arrow")
+        for kind in ("line", "bar", "points", "arrow", "text")
     ]
     series.append({"kind": "level", "name": "level", "x": x, "y": np.array(2.0)})
     panel = Panel(title="t", axes=("x", "y"), series=series, ticks=["a", "b", "c"],  # type: ignore[typeddict-item]

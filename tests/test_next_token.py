@@ -1,0 +1,248 @@
+"""Next-token data and heads in the common training loop, and the checks of paper C."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import attnmargin as am
+from attnmargin.papers.c_data import ACYCLIC, Instances
+from attnmargin.papers.c_lemmas import plain_loss
+from attnmargin.papers.c_local import general_heads
+from tests.test_cli import run as command
+from tests.test_cyclic import instances
+from tests.test_graphs import seven_file, write
+
+__all__ = ["seven_file"]  # a fixture
+
+
+def test_the_query_is_the_last_token() -> None:
+    E = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
+    data = am.next_token_data(E, [[0, 1, 2], [3], [2, 1]])
+    torch.testing.assert_close(data.z, E[[2, 3, 1]])
+    assert data.mask is not None
+    assert data.mask.sum(-1).tolist() == [3, 1, 2]
+    masked = am.next_token_data(E, [[0, 1, 2], [3], [2, 1]], np.array([[1, 0, 0]] * 3, dtype=bool))
+    torch.testing.assert_close(masked.z, E[[2, 3, 1]])
+    assert masked.mask is not None
+    assert masked.mask.sum(-1).tolist() == [1, 1, 1]
+
+
+def test_scores_of_a_classifier_and_of_the_identity() -> None:
+    E = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    sequences, labels = [[0, 1, 2], [2, 2]], [1, 2]
+    own = am.next_token_head(E, sequences, labels)
+    assert own.scores.tolist() == [[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
+    C = torch.linalg.pinv(E).mT  # C Eᵀ = I
+    general = am.next_token_head(E, sequences, labels, C)
+    torch.testing.assert_close(general.scores, own.scores)
+
+
+def test_gradients_of_heads_agree_with_autograd() -> None:
+    own = instances(3)
+    data, head = own.data(), own.head()
+    W = torch.randn(3, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    G, log_scale = am.gradient(data, W, head=head, loss="log")
+    at = W.clone().requires_grad_()
+    total = sum(plain_loss(own.E[k], own.ids[k], own.labels[k], at[k]) for k in range(3))
+    (wanted,) = torch.autograd.grad(total, at)  # type: ignore[arg-type]
+    torch.testing.assert_close(log_scale.exp()[:, None, None] * G, wanted, rtol=1e-11, atol=1e-14)
+
+
+def test_squared_loss_of_a_general_head_agrees_with_autograd() -> None:
+    own = instances(2)
+    C = general_heads(own.E, seed=1)
+    head = am.next_token_head(own.E, own.ids, own.labels, C)
+    W = torch.randn(2, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    at = W.clone().requires_grad_()
+    total = at.new_zeros(())
+    for k in range(2):
+        X = own.E[k][own.ids[k]]
+        s = torch.softmax((X @ at[k] @ X[:, -1].unsqueeze(-1)).squeeze(-1), -1)
+        u = ((s.unsqueeze(-1) * X).sum(-2) * C[k][own.labels[k]]).sum(-1)
+        total = total + ((1.0 - u) ** 2).mean()
+    (wanted,) = torch.autograd.grad(total, at)
+    G, log_scale = am.gradient(own.data(), W, head=head, loss="squared")
+    torch.testing.assert_close(log_scale.exp()[:, None, None] * G, wanted, rtol=1e-10, atol=1e-14)
+
+
+def test_compiled_training_equals_plain_autograd() -> None:
+    own = instances(2)
+    run = am.train(own.data(), head=own.head(), loss="log", lr=0.01, steps=100, record=100)
+    for k in range(2):
+        W = torch.zeros(8, 8, dtype=torch.float64)
+        for _ in range(100):
+            at = W.clone().requires_grad_()
+            loss = plain_loss(own.E[k], own.ids[k], own.labels[k], at)
+            (g,) = torch.autograd.grad(loss, at)
+            W = W - 0.01 * g / torch.linalg.matrix_norm(g)
+        torch.testing.assert_close(run.W[-1, k], W, rtol=1e-8, atol=1e-10)
+
+
+def test_descent_meets_graph_svm_and_the_cyclic_correction() -> None:
+    own = instances(20)
+    run = am.train(own.data(), head=own.head(), loss="log", lr=0.01, steps=4000, record=4000)
+    assert float(am.correlation(run.W[-1], own.solution().W).mean()) > 0.985
+    parts = [am.cyclic_part(run.W[-1, k], own.E[k], g) for k, g in enumerate(own.graphs)]
+    far = torch.linalg.matrix_norm(torch.stack(parts) - own.corrections())
+    assert float(far.max()) < 0.01
+
+
+def test_regularization_paths_of_acyclic_data() -> None:
+    E, ids, labels = am.random_next_tokens(8, 8, 4, 6, trials=3, name="path", acyclic=True)
+    graphs = [am.token_graphs(x, y, 8) for x, y in zip(ids, labels, strict=True)]
+    own = Instances(E, ids, labels, graphs)
+    path = am.regularization_path(own.data(), [10.0, 100.0, 1000.0], loss="log", head=own.head())
+    off = am.misalignment(path.W, own.solution().W)
+    assert bool((off.diff(dim=0) < 0).all())
+    assert float(off[-1].max()) < 1e-4
+
+
+def test_a_batch_of_data_equals_its_loop() -> None:
+    own = instances(3)
+    together = am.train(own.data(), head=own.head(), loss="log", lr=0.01, steps=50)
+    for k in range(3):
+        data = am.next_token_data(own.E[k], own.ids[k])
+        head = am.next_token_head(own.E[k], own.ids[k], own.labels[k])
+        alone = am.train(data, head=head, loss="log", lr=0.01, steps=50)
+        torch.testing.assert_close(together.W[:, k], alone.W)
+
+
+def test_random_next_tokens_are_as_promised() -> None:
+    E, ids, labels = am.random_next_tokens(8, 5, 4, 6, trials=50, name="sample", acyclic=True)
+    torch.testing.assert_close(torch.linalg.vector_norm(E, dim=-1), torch.ones(50, 8).double())
+    assert all(am.token_graphs(x, y, 8).acyclic for x, y in zip(ids, labels, strict=True))
+    _, ids, labels = am.random_next_tokens(8, 5, 4, 6, trials=50, name="sample")
+    assert bool((ids == labels.unsqueeze(-1)).any(-1).all())
+    again = am.random_next_tokens(8, 5, 4, 6, trials=7, name="sample")[1]
+    assert torch.equal(again, ids[:7])
+    with pytest.raises(am.InputError, match="trials: got 0; needs a whole number of at least 1"):
+        am.random_next_tokens(8, 5, 4, 6, trials=0)
+
+
+def test_general_heads_satisfy_assumption_3() -> None:
+    E = am.random_next_tokens(ACYCLIC.K, ACYCLIC.d, 4, 6, trials=5, name="heads")[0]
+    C = general_heads(E, seed=0)
+    assert torch.equal((C @ E.mT).argmax(-1), torch.arange(8).expand(5, 8))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: am.next_token_data([1.0], [[0]]), r"E: got shape \(1,\)"),
+        (lambda: am.next_token_data(np.eye(2), [[0, 2]]), "sequences: got token id 2"),
+        (lambda: am.next_token_head(np.eye(2), [[0, 1]], [0, 1]), r"labels: got shape \(2,\)"),
+        (lambda: am.next_token_head(np.eye(2), [[0, 1]], [2]), "labels: got labels from 2 to 2"),
+        (
+            lambda: am.next_token_head(np.eye(2), [[0, 1]], [1], np.eye(3)),
+            r"C: got shape \(3, 3\); needs a classifier",
+        ),
+        (lambda: am.ScoreHead([1.0]), "scores: got shape"),
+        (
+            lambda: am.train(am.next_token_data(np.eye(2), [[0, 1]]), head=am.ScoreHead([[1.0]])),
+            r"scores: got shape \(1, 1\); needs one score per token",
+        ),
+        (
+            lambda: am.train(
+                am.random_data(2, 3, 4), parameter="KQ", fixed=torch.zeros(1, 4, 4).double()
+            ),
+            "fixed: got directions; needs gradient descent on W",
+        ),
+        (
+            lambda: am.train(am.random_data(2, 3, 4), fixed=torch.zeros(4, 4).double()),
+            r"fixed: got shape \(4, 4\)",
+        ),
+        (
+            lambda: am.regularization_path(
+                am.random_data(2, 3, 4), [1.0], head=am.ReLUHead(np.eye(4))
+            ),
+            "head: got a ReLUHead; needs a linear head",
+        ),
+    ],
+)
+def test_bad_input_gets_one_sentence(call: object, words: str) -> None:
+    assert callable(call)
+    with pytest.raises(am.InputError, match=words):
+        call()
+
+
+def outcomes(checks: list[am.Check]) -> dict[str, str]:
+    return {check.name: str(check.outcome) for check in checks}
+
+
+def test_checks_of_general_data() -> None:
+    own = instances(1)
+    checks = am.check_next_token(own.E[0], own.ids[0], own.labels[0])
+    found = outcomes(checks)
+    assert found["Theorem 3"] == found["Lemma 2"] == found["Lemma 3"] == "holds"
+    assert found["Acyclicity"] == found["Theorem 1"] == "fails"
+    assert found["Assumption 1"] == found["Theorem 2"] == "fails"  # the slope of −log u
+    squared = outcomes(am.check_next_token(own.E[0], own.ids[0], own.labels[0], loss="squared"))
+    assert squared["Theorem 2"] == "holds"
+    assert squared["Theorem 3"] == "fails"
+
+
+def test_checks_name_what_is_wrong() -> None:
+    missing = am.check_next_token(np.eye(3), [[0, 1]], [2])
+    assert outcomes(missing)["Assumption 2"] == "fails"
+    assert outcomes(missing)["Lemma 2"] == "not decidable here"
+    wide = am.random_next_tokens(9, 4, 5, 4, name="wide")  # nine tokens cannot be independent
+    assert outcomes(am.check_next_token(*wide))["Assumption 4"] == "fails"
+    head = am.check_next_token(np.eye(3), [[0, 1]], [0], C=np.eye(3)[[1, 0, 2]])
+    assert outcomes(head)["Assumption 3"] == outcomes(head)["Assumption 4"] == "fails"
+    same = am.check_next_token(np.ones((2, 2)), [[0, 1]], [0])
+    assert outcomes(same)["(Graph-SVM) is feasible"] == outcomes(same)["Theorem 3"] == "fails"
+    alone = am.check_next_token(np.eye(2), [[0, 0]], [0])
+    assert outcomes(alone)["Theorem 3"] == "fails"  # nothing dominates anything
+    with pytest.raises(am.InputError, match=r"C: got shape \(2, 2\)"):
+        am.check_next_token(np.eye(3), [[0, 1]], [0], C=np.eye(2))
+
+
+def test_the_page_is_whole_and_escapes_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = [json.dumps({"tokens": ["<b>", "</script>", "a&b"], "next": "<b>"})]
+    page = tmp_path / "page.html"
+    file = write(tmp_path / "odd.jsonl", rows)
+    code, out, _ = command(capsys, "graph", file, "--next", "</script> <b> a&b", "--html", page)
+    text = page.read_text()
+    assert (code, f"html: {page}" in out) == (0, True)
+    assert text.count("</script>") == 2  # the data, and the code
+    assert "<b>" not in text.split('<script type="application/json"')[0]
+    assert "http" not in text  # nothing is fetched
+    assert "&lt;b&gt;" in text
+
+
+def test_the_page_carries_graphs_and_shares(
+    capsys: pytest.CaptureFixture[str], seven_file: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    command(capsys, "graph", seven_file, "--html", page)
+    text = page.read_text()
+    data = json.loads(text.split('id="graphs">')[1].split("</script>")[0])
+    assert data["names"] == ["e2", "e3", "e1", "e4"]
+    assert [len(graph["tokens"]) for graph in data["graphs"]] == [4, 4]
+    soft = np.exp(data["graphs"][0]["soft"][:3])
+    wanted = am.read_graphs(seven_file).next("e1 e3 e4 e2").distribution[:3].numpy()
+    np.testing.assert_allclose(soft / soft.sum(), wanted, atol=1e-6)
+    assert text.count("<svg") == 2
+    assert "more graphs are in the list" not in text
+
+
+def test_large_graphs_are_left_out_of_the_page(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from attnmargin.report import graph_page
+
+    monkeypatch.setattr(graph_page, "_MOST_NUMBERS", 40)
+    tokens = [f"t{k}" for k in range(60)]
+    rows = [json.dumps({"tokens": [*tokens, "big"], "next": "t0"})]
+    rows += [json.dumps({"tokens": ["t1", "small"], "next": "t1"})]
+    page = tmp_path / "page.html"
+    command(capsys, "graph", write(tmp_path / "large.jsonl", rows), "--html", page)
+    data = json.loads(page.read_text().split('id="graphs">')[1].split("</script>")[0])
+    assert [data["names"][g["last"]] for g in data["graphs"]] == ["small"]
+    assert [data["names"][k] for k in data["rest"]] == ["big"]
+    assert page.read_text().count("<svg") == 1
