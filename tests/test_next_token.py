@@ -246,3 +246,31 @@ def test_large_graphs_are_left_out_of_the_page(
     assert [data["names"][g["last"]] for g in data["graphs"]] == ["small"]
     assert [data["names"][k] for k in data["rest"]] == ["big"]
     assert page.read_text().count("<svg") == 1
+
+
+def test_the_log_loss_survives_a_start_that_suppresses_the_label() -> None:
+    """A label 1,000 logits below the rest: the probability underflows, its logarithm does not."""
+    E = torch.eye(3, dtype=torch.float64)
+    sequences, labels = [[0, 1, 2], [1, 0, 2]], [0, 0]
+    data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+    W = torch.zeros(3, 3, dtype=torch.float64)
+    W[:, 2] = torch.tensor([-1000.0, 0.0, -2000.0])
+    G, log_scale = am.gradient(data, W, head=head, loss="log")
+    wanted = torch.zeros(3, 3, dtype=torch.float64)
+    wanted[:, 2] = torch.tensor([-1.0, 1.0, 0.0])  # s − 1 at the label, s elsewhere
+    torch.testing.assert_close(G * log_scale.exp(), wanted)
+    run = am.train(data, head=head, loss="log", lr=1.0, steps=2000, record=1000, init=W)
+    assert run.loss[0] == pytest.approx(1000.0)
+    assert bool(torch.isfinite(run.W).all())
+    assert run.selection[-1].tolist() == [0, 1]
+    torch.testing.assert_close(run.W[1], plain_steps(data, head, W, 1000), atol=1e-8, rtol=1e-10)
+
+
+def plain_steps(
+    data: am.AttentionData, head: am.ScoreHead, W: torch.Tensor, steps: int
+) -> torch.Tensor:
+    """Normalised steps by the gradient of the torch code."""
+    for _ in range(steps):
+        G, _ = am.gradient(data, W, head=head, loss="log")
+        W = W - G / torch.linalg.matrix_norm(G)
+    return W

@@ -17,7 +17,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats
+from attnmargin.arrays import Array, finite, floats, tiny
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.heads import Head, HeadLike, ScoreHead, as_head
@@ -150,7 +150,7 @@ class Objective:
             lift = self.gamma - best
             mean = (s * lift).sum(-1, keepdim=True)
             u = (best + mean).squeeze(-1)
-            loss, log_slope = self.loss.value(u), self.loss.log_slope(u)
+            loss, log_slope = self._loss(u, log_s)
             pulled = lift if self.loss.always_falls else lift * self.loss.falls(u).unsqueeze(-1)
         else:
             assert self.head is not None
@@ -162,6 +162,16 @@ class Objective:
             loss, log_slope = pull.loss, pull.log_slope
         c, log_scale = _coefficients(log_s, s, pulled, log_slope)
         return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean)
+
+    def _loss(self, u: Tensor, log_s: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss and the logarithm of its slope, ``(B, N)``."""
+        if not isinstance(self.loss, Log):
+            return self.loss.value(u), self.loss.log_slope(u)
+        # Where tokens with a score have hardly any attention, u underflows, and log u does not.
+        assert self.gamma is not None
+        tail = torch.logsumexp(log_s + self.gamma.log(), -1)
+        log_u = u.clamp_min(tiny(u)).log().where(u > 0.5, tail)
+        return -log_u, -log_u
 
 
 def _coefficients(

@@ -227,7 +227,4 @@ def _component_shares(given: Choices, columns: NDArray[np.int64]) -> NDArray[np.
     counts = given.counts[:, columns]
     rows = np.diff(counts.indptr).nonzero()[0]
     chosen = np.searchsorted(columns, given.chosen[rows])
-    m = len(columns)
-    centring = np.eye(m) - 1.0 / m
-    basis = np.linalg.qr(centring[:, : m - 1])[0]
-    return basis @ minimum(Choices(counts[rows], chosen), basis)
+    return minimum(Choices(counts[rows], chosen))

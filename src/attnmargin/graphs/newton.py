@@ -1,17 +1,18 @@
 """Which logits make the choices of the data most likely: a convex problem, solved by Newton."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lstsq
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 from scipy.sparse import csr_array
 
 from attnmargin.errors import InaccurateError
 
 Floats = NDArray[np.float64]
-_GRADIENT, _MOST, _HALVINGS = 1e-13, 200, 60
+_GRADIENT, _MOST, _HALVINGS = 1e-14, 100, 30
 # What the gradient must reach.
 ENOUGH = 1e-10
 
@@ -51,38 +52,58 @@ class Choices:
         return gradient, (np.diag(mass) - (p.T @ p).toarray()) / m
 
 
-def minimum(choices: Choices, M: Floats) -> Floats:
+def minimum(choices: Choices, M: Floats | None = None) -> Floats:
     """The θ ``(r,)`` with least ``f(M θ)`` for M ``(nodes, r)``; f is strictly convex on its range.
 
-    Damped Newton from zero, until the gradient in θ is rounding.
+    Without M, the logits with mean zero. Damped Newton from zero, until the gradient in θ is
+    rounding.
     """
-    theta = np.zeros(M.shape[1])
-    value, size = choices.value(M @ theta), np.inf
+    theta = np.zeros(choices.counts.shape[1] if M is None else M.shape[1])
+    value, before = choices.value(_logits(M, theta)), np.inf
     for _ in range(_MOST):
-        gradient, hessian = choices.slope(M @ theta)
-        g = M.T @ gradient
+        g, H = _reduced(M, *choices.slope(_logits(M, theta)))
         size = float(np.linalg.norm(g))
-        if size <= _GRADIENT:
+        if size <= _GRADIENT or (size <= ENOUGH and size > 0.5 * before):
+            return theta
+        step, before = _solve(H, -g), size
+        found = _search(lambda t: choices.value(_logits(M, t)), theta, step, value, float(g @ step))
+        if found is None:
             break
-        step = lstsq(M.T @ hessian @ M, -g)[0]
-        theta_new, value_new = _search(choices, M, theta, step, value, float(g @ step))
-        if theta_new is None:
-            break
-        theta, value = theta_new, value_new
+        theta, value = found
     if size > ENOUGH:
         raise InaccurateError(f"cyclic correction: the gradient is {size:.1e}, above {ENOUGH:g}")
     return theta
 
 
+def _logits(M: Floats | None, theta: Floats) -> Floats:
+    return theta if M is None else M @ theta
+
+
+def _reduced(M: Floats | None, gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
+    """Gradient and Hessian in θ; logits with mean zero are kept so by a term along the ones."""
+    if M is None:
+        return gradient, hessian + 1.0 / len(gradient)
+    return M.T @ gradient, M.T @ hessian @ M
+
+
+def _solve(H: Floats, g: Floats) -> Floats:
+    """``H⁻¹ g`` for H positive definite, or nearly so."""
+    try:
+        x: Floats = cho_solve(cho_factor(H), g)
+    except LinAlgError:
+        x = lstsq(H, g)[0]
+    return x
+
+
 def _search(
-    choices: Choices, M: Floats, theta: Floats, step: Floats, value: float, slope: float
-) -> tuple[Floats | None, float]:
+    value_at: Callable[[Floats], float], theta: Floats, step: Floats, value: float, slope: float
+) -> tuple[Floats, float] | None:
     """Halve the step until the value falls; near the minimum rounding may keep it level."""
     length = 1.0
     for _ in range(_HALVINGS):
         new = theta + length * step
-        found = choices.value(M @ new)
+        found = value_at(new)
         if found <= value + 1e-4 * length * slope + 4e-16 * abs(value):
             return new, found
         length *= 0.5
-    return None, value
+    return None

@@ -82,8 +82,27 @@ def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
     u = P.gamma[i, top] + mean / total
     P.sign[i] = -1.0 if loss == 3 and u > 1.0 else 1.0
     P.total[i], P.shift[i] = total, best
-    P.log_k[i] = _log_slope(loss, u) - math.log(total)
+    if loss == 4 and u < 0.5:
+        P.log_k[i] = -_log_total_score(P, i, best)
+    else:
+        P.log_k[i] = _log_slope(loss, u) - math.log(total)
     return second + P.log_k[i]
+
+
+@jit
+def _log_total_score(P: Scores, i: int, best: float) -> float:
+    """``log Σ_t γ_t e^{a_t − best}``, which does not underflow."""
+    T = P.gamma.shape[1]
+    start, largest, total = i * T, -np.inf, 0.0
+    for t in range(T):
+        if not P.hidden[i, t] and P.gamma[i, t] > 0.0:
+            largest = max(largest, P.a[start + t] - best + math.log(P.gamma[i, t]))
+    if largest == -np.inf:
+        return 0.0  # no token has a score: no pull
+    for t in range(T):
+        if not P.hidden[i, t] and P.gamma[i, t] > 0.0:
+            total += math.exp(P.a[start + t] - best + math.log(P.gamma[i, t]) - largest)
+    return largest + math.log(total)
 
 
 @jit
