@@ -34,6 +34,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.conic
 	$(BIN)/python -m benchmarks.device --device cpu
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.graphs
 
 clean:
 	rm -rf $(VENV) build dist demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

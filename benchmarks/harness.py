@@ -24,7 +24,8 @@ from attnmargin.files import write_whole
 from benchmarks.rivals import Answer
 
 RESULTS = Path(__file__).parent / "results"
-_PACKAGES = ("attnmargin", "torch", "numpy", "numba", "daqp", "moreau", "cvxpy", "clarabel")
+_PACKAGES = ("attnmargin", "torch", "numpy", "numba", "daqp", "moreau", "cvxpy", "clarabel",
+             "networkx", "scipy")  # fmt: skip
 
 
 @dataclass

@@ -179,6 +179,49 @@ def test_orthonormal_shares_are_those_of_the_labels() -> None:
     torch.testing.assert_close(graphs.next([0, 1, 2]).distribution, torch.softmax(W[:, 2], 0))
 
 
+@pytest.mark.parametrize("scale", [1e-20, 1e-7, 1e-3, 1.0, 1e3, 1e6])
+def test_shares_do_not_depend_on_the_length_of_embeddings(scale: float) -> None:
+    sequences, labels = [[0, 1, 2]] * 3 + [[0, 1, 3]] * 3, [0, 0, 1] * 2
+    graphs = am.token_graphs(sequences, labels, 4)
+    for short in (1.0, 1e-6):  # one graph may have a far shorter query than the other
+        E = scale * torch.diag(torch.tensor([1.0, 1.0, 1.0, short], dtype=torch.float64))
+        assert len(am.cyclic_basis(E, graphs)) == 2
+        W = am.cyclic_correction(E, sequences, labels, graphs)
+        shares = torch.softmax(E[:2] @ W @ E.mT, 0)
+        wanted = torch.tensor([[0.5, 0.5, 2 / 3, 2 / 3], [0.5, 0.5, 1 / 3, 1 / 3]]).double()
+        torch.testing.assert_close(shares, wanted)
+
+
+def test_random_embeddings_of_any_length() -> None:
+    sequences = [[0, 1, 2, 4], [1, 2, 3, 4], [2, 0, 4], [3, 0, 1, 4], [0, 1, 4]]
+    labels = [0, 1, 2, 3, 1]
+    graphs = am.token_graphs(sequences, labels, 5)
+    generator = torch.Generator().manual_seed(0)
+    E = torch.randn(20, 5, 6, dtype=torch.float64, generator=generator)
+    wanted = am.cyclic_correction(E, sequences, labels, graphs)
+    for scale in (1e-6, 1e3, 1e6):
+        found = am.cyclic_correction(scale * E, sequences, labels, graphs)
+        torch.testing.assert_close(found * scale**2, wanted, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("often", [10, 1000, 10**6])
+def test_skewed_labels_keep_their_digits(often: int) -> None:
+    sequences = np.tile([0, 1, 2], (often + 1, 1))
+    labels = np.zeros(often + 1, dtype=int)
+    labels[-1] = 1
+    graphs = am.token_graphs(sequences, labels, 3)
+    p = graphs.next([0, 1, 2]).distribution
+    assert float(torch.log(p[0] / p[1])) == pytest.approx(np.log(often), abs=1e-9)
+
+
+def test_equal_choices_are_taken_together() -> None:
+    own = instances(3)
+    for k, W in enumerate(own.corrections()):
+        ids, labels = own.ids[k].repeat(3, 1), own.labels[k].repeat(3)
+        again = am.cyclic_correction(own.E[k], ids, labels, own.graphs[k])
+        torch.testing.assert_close(again, W)
+
+
 def test_a_token_that_stands_twice_counts_twice() -> None:
     sequences, labels = [[0, 1], [0, 1]], [0, 1]
     graphs = am.token_graphs(sequences, labels, 2)
@@ -239,6 +282,28 @@ def test_rules_of_the_automaton() -> None:
     torch.testing.assert_close(answer.distribution, torch.tensor([0.5, 0.5, 0.0]).double())
 
 
+def test_one_token_is_retrieved_whatever_was_learnt() -> None:
+    graphs = am.token_graphs([["a", "b"]], ["a"])
+    answer = graphs.next(["a"])
+    assert (answer.rule, answer.decided, answer.tokens) == ("retrieval", True, [("a", 1.0)])
+    table = am.Automaton(graphs, np.eye(2))
+    assert table.next("b a").rule == "unseen"
+    assert str(graphs.next(torch.tensor([0, 1]))) == str(graphs.next(range(2)))
+
+
+def test_retrieval_needs_no_samples() -> None:
+    graphs = am.token_graphs([[0, 1, 2], [1, 0, 2], [3, 2]], [0, 1, 3], 4, keep_samples=False)
+    assert graphs.next([3, 2]).rule == "retrieval"
+
+
+def test_large_graphs_decide_without_the_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnmargin.graphs import automaton
+
+    monkeypatch.setattr(automaton, "_LARGE", 2)
+    answer = seven().next("e3 e4 e1")
+    assert (str(answer), np.isnan(answer.margin)) == ("e3: retrieval of e3 over e1, e4", True)
+
+
 def test_generation_follows_the_rule_and_its_seed() -> None:
     graphs = seven()
     rule = am.Automaton(graphs)
@@ -277,6 +342,19 @@ def by_hand(own: Instances, head: am.ScoreHead, W: Tensor, bases: Tensor) -> Ten
         (lambda: am.cyclic_part(np.eye(3), np.eye(4), seven()), r"W: got shape \(3, 3\)"),
         (lambda: am.cyclic_data([[3, 3]], [3], seven()), "graphs: got graphs of other data"),
         (lambda: am.Automaton(seven(), np.ones((1, 4, 4))), r"needs embeddings \(K, d\)"),
+        (lambda: am.cyclic_correction(np.eye(4), [[0, 1, 2]], [0], am.token_graphs(
+            [[0, 1, 2], [1, 0, 2]], [0, 1], 4)), "graphs: got graphs of other data"),
+        (lambda: am.cyclic_correction(np.eye(4), [[0, 1]], [0], None), "graphs: got a NoneType"),  # type: ignore[arg-type]
+        (lambda: am.Automaton([seven()]), "graphs: got a list"),  # type: ignore[arg-type]
+        (lambda: am.Automaton(am.token_graphs([[1, 2]], [0], 3)), "1 sequences whose label"),
+        (lambda: am.graph_problem(np.ones((2, 4, 4)), [seven(), am.token_graphs([[0]], [0], 5)]),
+         r"graphs: got vocabularies of \[4, 5\] tokens"),
+        (lambda: am.graph_problem(np.eye(4), seven()["e1"]), "graphs: got a TokenGraph;"),  # type: ignore[arg-type]
+        (lambda: seven().next(None), "prompt: got None; needs a list of tokens"),
+        (lambda: am.Automaton(seven()).generate("e1", 1.5), "steps: got 1.5"),  # type: ignore[arg-type]
+        (lambda: am.Automaton(seven()).generate("e1", 1, seed=-1), "seed: got -1"),
+        (lambda: am.Automaton(seven()).generate([], 1), "prompt: got"),
+        (lambda: seven().next(["zz got q;r"]), "prompt: got the token 'zz got q;r'"),
         (lambda: seven().next([]), r"prompt: got \[\]; needs at least one token"),
         (lambda: seven().next("e7 e1"), "prompt: got the token 'e7'"),
         (

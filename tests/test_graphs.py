@@ -194,6 +194,23 @@ def test_names_that_are_numbers_are_names() -> None:
     assert str(graphs.next([20, 10])) == "20: retrieval of 20 over 10"
 
 
+def test_numbers_mean_the_same_in_lists_and_arrays() -> None:
+    names = [1, 2, 0]
+    first = am.token_graphs([[1, 2, 0]], [1], names)
+    second = am.token_graphs(np.array([[1, 2, 0]]), np.array([1]), names)
+    np.testing.assert_array_equal(first.token, second.token)
+    np.testing.assert_array_equal(first.roots, second.roots)
+    assert first[0].components == [[0], [1], [2]]  # ids of 1, 2 and 0
+    assert am.Automaton(first).generate([2, 1, 0], 1) == ["2", "1", "0", "1"]
+    assert am.token_graphs([[0, 1]], [0], np.array(2)).K == 2
+
+
+def test_membership_is_an_answer_not_an_error() -> None:
+    graphs = seven()
+    assert ("e1" in graphs, "e9" in graphs, 17 in graphs) == (True, False, False)
+    assert ("e4" in graphs["e1"], "e9" in graphs["e1"]) == (True, False)
+
+
 def test_networkx_and_graphml_have_all_nodes(tmp_path: Path) -> None:
     graphs = seven()
     exported = graphs.to_networkx()
@@ -226,6 +243,17 @@ def test_networkx_and_graphml_have_all_nodes(tmp_path: Path) -> None:
         (([[0]], [0], 0), "vocabulary: got 0 tokens"),
         (([[0]], [0], 1 << 21), "vocabulary: got 2097152 tokens"),
         (([[0]], [0], 2.5), "vocabulary: got 2.5; needs a size"),
+        (([[0]], [0], ["a", ["b"]]), r"vocabulary: got the token \['b'\]"),
+        (([["a", ["b"]]], ["a"]), "sequences: got a list as a token"),
+        (([["a", None]], ["a"]), "sequences: got the token None; needs words or whole numbers"),
+        (([[True, False]], [True], 2), "sequences: got the token True; needs ids"),
+        (([[0, 2**70]], [0], 2), "sequences: got the token id 1e"),
+        (([[0, 1]], [5], 2), "labels: got the token id 5"),
+        (([[2, 1]], [0], [1, 2, 3]), "labels: got the token 0; needs tokens of the vocabulary"),
+        (([np.zeros((2, 2), int)], [0], 2), r"sequences\[0\]: got shape \(2, 2\)"),
+        (([[0, 1]], {0}, 2), "labels: got a set"),
+        ((np.ma.array([[0, 1]]), [0], 2), "sequences: got a MaskedArray"),
+        ((torch.zeros(1, 2, dtype=torch.int64).to_sparse(), [0], 2), "sequences: got a Tensor"),
     ],
 )
 def test_bad_data_get_one_sentence(arguments: tuple[object, ...], words: str) -> None:
@@ -238,8 +266,33 @@ def test_unknown_options_and_last_tokens_get_one_sentence() -> None:
         am.token_graphs([[0]], [0], 1, unrealisable="maybe")
     with pytest.raises(am.InputError, match="last token: got 'e4'; needs a token that ends"):
         seven()["e4"]
-    with pytest.raises(am.InputError, match="probabilities: got fewer numbers"):
-        am.pseudo_graphs([[0, 1]], [[1.0]], 2)
+    with pytest.raises(am.InputError, match="last token: got the token 'e9'"):
+        seven()["e9"]
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "threshold", "words"),
+    [
+        ([[1.0]], 1e-3, "probabilities: got fewer numbers"),
+        ([[1.0, 0.0]] * 2, 1e-3, "probabilities: got 2 rows for 1 sequences"),
+        ([[1.5, -0.5]], 1e-3, "probabilities: got 1.5; needs one share from 0 to 1"),
+        ([[float("nan"), 1.0]], 1e-3, "probabilities: got nan"),
+        (None, 1e-3, "probabilities: got a NoneType"),
+        ([[1.0, 0.0]], -1.0, "threshold: got -1.0; needs a share"),
+        ([[1.0, 0.0]], "a", "threshold: got 'a'"),
+    ],
+)
+def test_bad_attention_gets_one_sentence(
+    probabilities: object, threshold: float, words: str
+) -> None:
+    with pytest.raises(am.InputError, match=words):
+        am.pseudo_graphs([[0, 1]], probabilities, 2, threshold=threshold)
+
+
+def test_pseudo_graphs_keep_the_largest_and_invent_no_token() -> None:
+    spread = am.pseudo_graphs([list(range(2000))], [np.full(2000, 1 / 2000)], 2000)
+    assert spread.size.tolist() == [2000]
+    assert am.pseudo_graphs([["a", "b"]], [[1.0, 0.0]], None).vocabulary.names == ["a", "b"]
 
 
 def write(path: Path, lines: list[str]) -> Path:
@@ -270,6 +323,8 @@ def test_files_of_both_kinds_say_the_same(seven_file: Path, tmp_path: Path) -> N
         ('{"tokens": ["a", 1.5], "next": "a"}', "all of them words or whole numbers"),
         ('{"tokens": ["a"], "next": null}', "all of them words or whole numbers"),
         ('{"tokens": "ab", "next": "a"}', "at least one token"),
+        ('{"tokens": ["\\ud800", "b"], "next": "b"}', "half of a character"),
+        ('{"tokens": [' + "9" * 5000 + '], "next": 1}', "line 1 .*; needs lines such as"),
     ],
 )
 def test_bad_lines_are_named(
@@ -283,7 +338,11 @@ def test_bad_lines_are_named(
 
 def test_bad_files_get_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, _, err = command(capsys, "graph", tmp_path / "none.jsonl")
-    assert (code, "does not exist" in err) == (2, True)
+    assert (code, "(No such file or directory); needs a .jsonl or text file" in err) == (2, True)
+    code, _, err = command(capsys, "graph", tmp_path)
+    assert (code, "Is a directory" in err) == (2, True)
+    code, _, err = command(capsys, "graph", "x" * 5000)
+    assert (code, "File name too long" in err) == (2, True)
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait\n")
     code, _, err = command(capsys, "graph", tmp_path / "latin.txt")
     assert (code, "needs text in UTF-8" in err) == (2, True)
@@ -319,6 +378,33 @@ def test_graph_prints_one_json_object(capsys: pytest.CaptureFixture[str], seven_
     assert record["next"]["rule"] == "composition"
     assert sum(t["probability"] for t in record["next"]["tokens"]) == pytest.approx(1.0)
     assert record["details"][0]["components"][0] == {"layer": 0, "tokens": ["e2", "e3", "e1"]}
+
+
+def test_files_may_be_marked_or_shouted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "bom.txt").write_bytes("\ufeffthe cat the\r\n".encode())
+    assert am.read_graphs(tmp_path / "bom.txt").vocabulary.names == ["the", "cat"]
+    upper = write(tmp_path / "LINES.JSONL", ['{"tokens": ["a b", "c"], "next": "a b"}'])
+    code, out, _ = command(capsys, "graph", upper, "--next", '["c", "a b", "c"]')
+    assert (code, out.splitlines()[0]) == (0, "1.0000  a b")
+
+
+def test_odd_names_reach_other_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    line = json.dumps({"tokens": ["a\u0007", "[bold]b", "\u001b[31m"], "next": "[bold]b"})
+    file, target = write(tmp_path / "odd.jsonl", [line]), tmp_path / "odd.graphml"
+    code, out, _ = command(capsys, "graph", file, "--graphml", target)
+    assert (code, "[bold]b" in out, "\u001b" in out) == (0, True, False)
+    names = {words["token"] for _, words in nx.read_graphml(target).nodes(data=True)}
+    assert names == {"a\ufffd", "[bold]b", "\ufffd[31m"}
+    code, _, err = command(capsys, "graph", file, "--graphml", target, "--html", target)
+    assert (code, "needs two different files" in err) == (2, True)
+
+
+def test_unrealisable_labels_are_not_predicted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = write(tmp_path / "words.txt", ["a b c"])
+    code, _, err = command(capsys, "graph", file, "--unrealisable", "keep", "--next", "a b")
+    assert (code, "1 sequences whose label is not in them" in err) == (2, True)
 
 
 def test_labels_outside_of_their_sequence_are_counted(

@@ -180,8 +180,10 @@ def test_checks_of_general_data() -> None:
     assert found["Acyclicity"] == found["Theorem 1"] == "fails"
     assert found["Assumption 1"] == found["Theorem 2"] == "fails"  # the slope of −log u
     squared = outcomes(am.check_next_token(own.E[0], own.ids[0], own.labels[0], loss="squared"))
-    assert squared["Theorem 2"] == "holds"
+    assert squared["Theorem 2"] == "not decidable here"  # W_cyc need not be finite
     assert squared["Theorem 3"] == "fails"
+    strict = am.check_next_token(np.eye(3), [[0, 1, 2], [1, 2]], [0, 1], loss="logistic")
+    assert outcomes(strict)["Theorem 1"] == outcomes(strict)["Theorem 2"] == "holds"
 
 
 def test_checks_name_what_is_wrong() -> None:
@@ -194,6 +196,10 @@ def test_checks_name_what_is_wrong() -> None:
     assert outcomes(head)["Assumption 3"] == outcomes(head)["Assumption 4"] == "fails"
     same = am.check_next_token(np.ones((2, 2)), [[0, 1]], [0])
     assert outcomes(same)["(Graph-SVM) is feasible"] == outcomes(same)["Theorem 3"] == "fails"
+    twins = am.check_next_token(
+        [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0, 2]], [0], loss="logistic"
+    )
+    assert outcomes(twins)["Assumption 3"] == outcomes(twins)["Theorem 1"] == "fails"
     alone = am.check_next_token(np.eye(2), [[0, 0]], [0])
     assert outcomes(alone)["Theorem 3"] == "fails"  # nothing dominates anything
     with pytest.raises(am.InputError, match=r"C: got shape \(2, 2\)"):
@@ -203,13 +209,14 @@ def test_checks_name_what_is_wrong() -> None:
 def test_the_page_is_whole_and_escapes_names(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    rows = [json.dumps({"tokens": ["<b>", "</script>", "a&b"], "next": "<b>"})]
+    rows = [json.dumps({"tokens": ["<b>", "</script>", "<!--<script>", "a&b"], "next": "<b>"})]
     page = tmp_path / "page.html"
     file = write(tmp_path / "odd.jsonl", rows)
     code, out, _ = command(capsys, "graph", file, "--next", "</script> <b> a&b", "--html", page)
     text = page.read_text()
     assert (code, f"html: {page}" in out) == (0, True)
     assert text.count("</script>") == 2  # the data, and the code
+    assert "<!--" not in text
     assert "<b>" not in text.split('<script type="application/json"')[0]
     assert "http" not in text  # nothing is fetched
     assert "&lt;b&gt;" in text
@@ -274,3 +281,54 @@ def plain_steps(
         G, _ = am.gradient(data, W, head=head, loss="log")
         W = W - G / torch.linalg.matrix_norm(G)
     return W
+
+
+def test_ragged_sequences_with_a_batch_of_embeddings() -> None:
+    E = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    sequences, labels = [[0, 1], [2], [1, 0, 2]], [0, 2, 1]
+    data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+    run = am.train(data, head=head, loss="log", steps=20)
+    for k in range(2):
+        own = am.next_token_data(E[k], sequences)
+        alone = am.train(
+            own, head=am.next_token_head(E[k], sequences, labels), loss="log", steps=20
+        )
+        torch.testing.assert_close(run.W[:, k], alone.W)
+    with pytest.raises(am.InputError, match=r"mask: got shape \(1, 3\); needs \(2, 3, 3\)"):
+        am.next_token_data(E, sequences, [[True, True, True]])
+    with pytest.raises(am.InputError, match="batch dimensions: got E"):
+        am.next_token_head(E, sequences, [labels] * 3)
+    with pytest.raises(am.InputError, match="sequences: got no token"):
+        am.next_token_data(E[0], [[0, 1], []])
+
+
+def test_nothing_moves_where_everything_is_fixed() -> None:
+    E, ids, labels = am.random_next_tokens(5, 4, 4, 3, name="fixed")
+    data, head = am.next_token_data(E, ids), am.next_token_head(E, ids, labels)
+    everything = torch.eye(16, dtype=torch.float64).reshape(16, 4, 4)
+    run = am.train(data, head=head, loss="log", steps=50, fixed=everything)
+    assert float(run.W.abs().max()) < 1e-12
+
+
+def test_fixed_directions_in_float32() -> None:
+    for trial in range(10):
+        E, ids, labels = am.random_next_tokens(5, 4, 4, 3, name="fixed", seed=trial)
+        held = torch.outer(E[ids[0, 0]], E[ids[0, -1]]).unsqueeze(0)
+        runs = []
+        for dtype in (torch.float32, torch.float64):
+            table = E.to(dtype)
+            data = am.next_token_data(table, ids)
+            head = am.next_token_head(table, ids, labels)
+            run = am.train(data, head=head, loss="log", steps=20, fixed=held.to(dtype))
+            runs.append(run.W[-1].double())
+        torch.testing.assert_close(*runs, atol=1e-4, rtol=1e-4)
+
+
+def test_paths_say_where_the_minimum_is_inside() -> None:
+    E = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
+    sequences, labels = [[0, 1]] * 3, [0, 0, 1]
+    data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+    path = am.regularization_path(data, [0.1, 1.0], loss="log", head=head)
+    assert "the loss of 1 of 1 trials rises outwards" in path.notes[-1]
+    short = am.regularization_path(data, [0.1], loss="log", head=head)
+    assert short.notes == ()

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from attnmargin.errors import AttnMarginError
+from attnmargin.errors import AttnMarginError, InputError
 from attnmargin.version import VERSION
 
 _FILE = click.Path(path_type=Path)
@@ -163,7 +163,7 @@ def train(
 
 @cli.command()
 @click.argument("file", type=_FILE)
-@click.option("--next", "prompt", help="tokens, separated by blanks: tell what comes next")
+@click.option("--next", "prompt", help="tokens, separated by blanks or as JSON: what comes next?")
 @click.option("--last", help="print the graph of this last token")
 @click.option(
     "--unrealisable",
@@ -189,13 +189,16 @@ def graph(
     from attnmargin.report.graph_page import write_graphs
     from attnmargin.tables import print_json, waiting
 
+    if html is not None and html == graphml:
+        raise InputError("--html and --graphml", str(html), "two different files")
     with waiting("reading, and building graphs"):
         graphs = read_graphs(file, unrealisable=unrealisable)
     record = tables.graphs_record(graphs, details=as_json) | {"file": str(file)}
     if last is not None:
         record["last"] = tables.graph_record(graphs[last])
     if prompt is not None:
-        record["next"] = tables.next_record(graphs.next(prompt)) | {"prompt": prompt.split()}
+        words = tables.read_prompt(prompt)
+        record["next"] = tables.next_record(graphs.next(words)) | {"prompt": words}
     if graphml is not None:
         record["graphml"] = str(graphs.to_graphml(graphml))
     if html is not None:

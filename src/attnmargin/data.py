@@ -49,6 +49,8 @@ def padded(sequences: Array) -> tuple[Array, Tensor | None]:
 def token_ids(sequences: Array, mask: Array | None, E: Tensor) -> tuple[Tensor, Tensor | None]:
     """Ids ``(*B, n, T)`` and mask from an array or a list of unequal lists, of rows of E."""
     if isinstance(sequences, list | tuple):
+        if not all(not hasattr(row, "__len__") or len(row) for row in sequences) or not sequences:
+            raise InputError("sequences", "no token", "at least one sequence of tokens")
         rows = [integers(f"sequences[{i}]", s, E) for i, s in enumerate(sequences)]
         if all(row.ndim == 1 for row in rows) and len({len(row) for row in rows}) > 1:
             if mask is not None:

@@ -33,8 +33,9 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
         if path.exists() and not path.is_file():
             raise InputError("path", f"{path}, which is not a regular file", "the name of a file")
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{path.name[:32]}.")
-    except OSError as error:
-        raise InputError("path", f"{path} ({error.strerror})", "a folder to write to") from error
+    except (OSError, RuntimeError) as error:  # a loop of links is the latter
+        reason = getattr(error, "strerror", None) or error
+        raise InputError("path", f"{path} ({reason})", "a folder to write to") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)

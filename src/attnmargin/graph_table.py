@@ -1,5 +1,7 @@
 """Token-priority graphs as records and printed tables."""
 
+import json
+import math
 from typing import Any
 
 import click
@@ -18,9 +20,21 @@ RULES = {
 }
 
 
+def read_prompt(words: str) -> list[str]:
+    """Tokens separated by blanks, or a JSON list of tokens, which may have blanks in them."""
+    if words.lstrip().startswith("["):
+        try:
+            listed = json.loads(words)
+        except ValueError:
+            return words.split()
+        if isinstance(listed, list):
+            return [str(token) for token in listed]
+    return words.split()
+
+
 def next_record(answer: Next) -> dict[str, Any]:
     """What comes next, as it stands in JSON."""
-    margin = answer.margin if answer.beaten else None
+    margin = answer.margin if math.isfinite(answer.margin) else None
     return {
         "rule": str(answer.rule),
         "meaning": RULES[str(answer.rule)],
@@ -84,7 +98,7 @@ def findings(record: dict[str, Any]) -> list[str]:
             f"In {record['unrealisable']:,} sequences the next token is not among the tokens: "
             "Assumption 2 fails, and the theorems do not apply."
         )
-    if record["acyclic"]:
+    elif record["acyclic"]:
         lines.append("No cycles: attention will retrieve one token, by strict priority.")
     else:
         lines.append(
@@ -95,9 +109,14 @@ def findings(record: dict[str, Any]) -> list[str]:
     return lines
 
 
+def printable(name: str) -> str:
+    """A name without characters that would steer a terminal."""
+    return "".join(c if c.isprintable() else "�" for c in name)
+
+
 def _short(names: list[str]) -> str:
     more = f", … {len(names) - _MOST_TOKENS} more" if len(names) > _MOST_TOKENS else ""
-    return ", ".join(names[:_MOST_TOKENS]) + more
+    return ", ".join(map(printable, names[:_MOST_TOKENS])) + more
 
 
 def _top(graph: TokenGraph) -> str:
@@ -120,7 +139,9 @@ def _print_graphs(graphs: TokenGraphs, record: dict[str, Any]) -> None:
     table = Table("last token", "tokens", "edges", "components", "layers", "highest priority")
     for graph in largest:
         counts = (len(graph.tokens), len(graph.edges), len(graph.layer), graph.layer.max() + 1)
-        table.add_row(Text(graph.name), *map(str, counts), Text(_top(graph)))  # names as they are
+        table.add_row(
+            Text(printable(graph.name)), *map(str, counts), Text(_top(graph))
+        )  # names as they are
     Console().print(table)
     if len(graphs) > len(largest):
         click.echo(f"… {len(graphs) - len(largest):,} smaller graphs")
@@ -128,7 +149,7 @@ def _print_graphs(graphs: TokenGraphs, record: dict[str, Any]) -> None:
 
 def _print_graph(record: dict[str, Any]) -> None:
     """One graph, layer by layer."""
-    click.echo(f"after {record['last']}:")
+    click.echo(f"after {printable(record['last'])}:")
     depth = max(part["layer"] for part in record["components"])
     for layer in range(depth + 1):
         parts = [part["tokens"] for part in record["components"] if part["layer"] == layer]
@@ -140,10 +161,11 @@ def _print_graph(record: dict[str, Any]) -> None:
 def _print_next(record: dict[str, Any]) -> None:
     """The distribution of the next token, and why."""
     for token in record["tokens"]:
-        click.echo(f"{token['probability']:.4f}  {token['token']}")
+        click.echo(f"{token['probability']:.4f}  {printable(token['token'])}")
     click.echo(f"rule: {record['rule']} – {record['meaning']}")
     if record["beaten"]:
-        click.echo(f"suppressed: {_short(record['beaten'])} (margin {record['margin']:.4g})")
+        margin = "at least 1" if record["margin"] is None else f"{record['margin']:.4g}"
+        click.echo(f"suppressed: {_short(record['beaten'])} (margin {margin})")
 
 
 def print_record(graphs: TokenGraphs, record: dict[str, Any]) -> None:

@@ -1,9 +1,8 @@
 """Next-token data as attention data, and the heads of paper C."""
 
-import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, broadcast, finite, floats, integers
+from attnmargin.arrays import Array, booleans, broadcast, finite, floats, integers
 from attnmargin.data import AttentionData, token_ids
 from attnmargin.errors import InputError
 from attnmargin.heads import ScoreHead
@@ -46,9 +45,20 @@ def next_token_data(E: Array, sequences: Array, mask: Array | None = None) -> At
     X = _rows(table, ids)
     end = ids.new_full(ids.shape[:-1], ids.shape[-1]) if ragged is None else ragged.sum(-1)
     z = X.take_along_dim((end - 1)[..., None, None].expand(*X.shape[:-2], 1, X.shape[-1]), -2)
-    if mask is not None and ragged is not None:
-        mask = torch.as_tensor(mask, device=ragged.device) & ragged
-    return AttentionData(X, z.squeeze(-2), mask=ragged if mask is None else mask)
+    return AttentionData(X, z.squeeze(-2), mask=_seen(mask, ragged, X))
+
+
+def _seen(mask: Array | None, ragged: Tensor | None, X: Tensor) -> Tensor | None:
+    """Which tokens attention sees, ``(*B, n, T)``: those that exist, and are not masked."""
+    shape = X.shape[:-1]
+    exists = None if ragged is None else ragged.expand(shape)
+    if mask is None:
+        return exists
+    seen = booleans("mask", mask, X)
+    if seen.ndim < 2 or seen.shape not in (shape, shape[-2:]):
+        raise InputError("mask", f"shape {tuple(seen.shape)}", f"{tuple(shape)}")
+    seen = seen.expand(shape)
+    return seen if exists is None else seen & exists
 
 
 def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None = None) -> ScoreHead:
@@ -82,6 +92,8 @@ def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None =
     if not bool(((y >= 0) & (y < table.shape[-2])).all()):
         got = f"labels from {int(y.min())} to {int(y.max())}"
         raise InputError("labels", got, f"ids from 0 to {table.shape[-2] - 1}")
+    batches = {"E": table.shape[:-2], "sequences": ids.shape[:-2], "labels": y.shape[:-1]}
+    broadcast(batches)
     if C is None:
         same = (ids == y.unsqueeze(-1)) & (mask if mask is not None else True)
         return ScoreHead(same.to(table.dtype))
@@ -89,6 +101,7 @@ def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None =
     if classes.shape[-2:] != table.shape[-2:]:
         needs = f"a classifier of shape (*B, {table.shape[-2]}, {table.shape[-1]})"
         raise InputError("C", f"shape {tuple(classes.shape)}", needs)
+    broadcast(batches | {"C": classes.shape[:-2]})
     wanted = _rows(classes, y.unsqueeze(-1))
     scores = (_rows(table, ids) * wanted).sum(-1)
     return ScoreHead(scores if mask is None else scores.masked_fill(~mask, 0.0))

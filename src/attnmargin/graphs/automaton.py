@@ -1,8 +1,9 @@
 """The automaton that self-attention learns: hard retrieval, then soft composition (paper C)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -11,9 +12,9 @@ from torch import Tensor
 
 from attnmargin.arrays import Array
 from attnmargin.errors import InputError
-from attnmargin.graphs.cyclic import choices, cyclic_correction
+from attnmargin.graphs.cyclic import choices, correction
 from attnmargin.graphs.newton import Choices, minimum
-from attnmargin.graphs.problem import check_embeddings, graph_problem
+from attnmargin.graphs.problem import check_embeddings, check_graphs, graph_problem
 from attnmargin.graphs.token_graphs import TokenGraphs
 from attnmargin.graphs.view import TokenGraph
 from attnmargin.problem import margin_problem
@@ -21,6 +22,8 @@ from attnmargin.solvers import solve
 
 # Tokens whose margins differ by less than this are level.
 _LEVEL = 1e-6
+# Above so many edges between components, W_mm is not solved for where the graph decides.
+_LARGE = 2000
 
 
 class Rule(StrEnum):
@@ -42,7 +45,7 @@ class Next:
     distribution: Tensor  # (K,)
     tokens: list[tuple[str, float]]  # those of positive probability, most likely first
     beaten: list[str]  # other tokens of the prompt
-    margin: float  # of W_mm between the two; infinite where nothing is beaten
+    margin: float  # of W_mm between the two; infinite where nothing is beaten, NaN if not computed
 
     @property
     def decided(self) -> bool:
@@ -56,13 +59,6 @@ class Next:
         )
         over = f" over {', '.join(self.beaten)}" if self.beaten else ""
         return f"{shares}: {self.rule} of {', '.join(names)}{over}"
-
-
-class _Logits(NamedTuple):
-    """Logits of some tokens: those that grow with training, and those that stay."""
-
-    hard: NDArray[np.float64]
-    soft: NDArray[np.float64]
 
 
 @final
@@ -86,9 +82,13 @@ class Automaton:
     """
 
     def __init__(self, graphs: TokenGraphs, E: Array | None = None) -> None:
-        self.graphs, self._weights = graphs, None
+        self.graphs, self._weights = check_graphs(graphs), None
+        if not graphs.realisable:
+            got = f"{graphs.unrealisable} sequences whose label is not in them (Assumption 2)"
+            raise InputError("graphs", got, "realisable labels, such as unrealisable='drop' leaves")
         self._graphs: dict[int, TokenGraph | None] = {}
-        self._own: dict[int, _Logits] = {}
+        self._hard: dict[int, NDArray[np.float64]] = {}
+        self._soft: dict[int, NDArray[np.float64]] = {}
         self._choices: tuple[Choices, NDArray[np.int64]] | None = None
         if E is None:
             return
@@ -102,77 +102,124 @@ class Automaton:
     def _correction(self) -> Tensor:
         if self.graphs.acyclic:
             return torch.zeros(self._E.shape[1], self._E.shape[1], dtype=torch.float64)
-        samples = self._samples()
-        return cyclic_correction(self._E, samples.sequences(), samples.labels, self.graphs)
+        given, nodes = self._given()
+        return correction(self._E, self.graphs, given, nodes)
 
-    def _samples(self) -> Any:
+    def _given(self) -> tuple[Choices, NDArray[np.int64]]:
+        """The choices inside components."""
         if self.graphs.samples is None:
             raise InputError("graphs", "graphs without samples", "keep_samples=True")
-        return self.graphs.samples
+        if self._choices is None:
+            self._choices = choices(self.graphs.samples, self.graphs)
+        return self._choices
 
     def next(self, prompt: Any) -> Next:
         """The next token after a prompt: a list of ids or names, or a string of names."""
+        return self._next(self._ids(prompt))
+
+    def generate(self, prompt: Any, steps: int, *, seed: int = 0) -> list[str]:
+        """The names of a prompt continued by so many tokens, each drawn from what comes next."""
+        for name, value in (("steps", steps), ("seed", seed)):
+            if not isinstance(value, int) or not 0 <= value < 1 << 63:
+                raise InputError(name, repr(value), "a whole number that is not negative")
+        ids, generator = self._ids(prompt), torch.Generator().manual_seed(seed)
+        for _ in range(steps):
+            drawn = torch.multinomial(self._next(ids).distribution, 1, generator=generator)
+            ids = np.append(ids, int(drawn))
+        return [self.graphs.vocabulary.name(int(k)) for k in ids]
+
+    def _ids(self, prompt: Any) -> NDArray[np.int64]:
         words = prompt.split() if isinstance(prompt, str) else prompt
-        if not isinstance(words, list | tuple | np.ndarray) or len(words) == 0:
+        if isinstance(words, np.ndarray | Tensor):
+            words = words.tolist()
+        if not isinstance(words, Iterable):
+            raise InputError("prompt", repr(prompt), "a list of tokens")
+        ids = self.graphs.vocabulary.ids(words, "prompt")
+        if len(ids) == 0:
             raise InputError("prompt", repr(prompt), "at least one token")
-        ids, last = _prompt(self.graphs, words)
+        return ids
+
+    def _next(self, ids: NDArray[np.int64]) -> Next:
+        """The rule, first by the graph, then by the direction."""
         tokens, counts = np.unique(ids, return_counts=True)
+        last = int(ids[-1])
         graph = self._graph(last)
-        if graph is None and self._weights is None:
-            zero = _Logits(np.zeros(len(tokens)), np.zeros(len(tokens)))
-            return self._answer(tokens, counts, zero, Rule.UNSEEN)
-        logits = self._logits(last, tokens, graph)
-        return self._answer(tokens, counts, logits, _rule(graph, tokens, logits.hard))
+        dominant = np.array([True]) if len(tokens) == 1 else _dominant(graph, tokens)
+        hard = self._hard_logits(last, tokens, graph, dominant)
+        best = hard >= hard.max() - _LEVEL if dominant is None else dominant
+        soft = np.zeros(len(tokens))
+        if best.sum() > 1 and (graph is not None or self._weights is not None):
+            soft = self._soft_logits(last, tokens, graph)
+        if dominant is not None:
+            rule = Rule.COMPOSITION if best.sum() > 1 else Rule.RETRIEVAL
+        elif hard.max() - hard.min() < _LEVEL and graph is None:
+            rule = Rule.UNSEEN
+        else:
+            rule = _open_rule(graph, tokens, best)
+        share = np.zeros(len(tokens))
+        share[best] = counts[best] * np.exp(soft[best] - soft[best].max())
+        return self._answer(tokens, share / share.sum(), hard, rule)
 
     def _graph(self, last: int) -> TokenGraph | None:
         if last not in self._graphs:
             self._graphs[last] = self.graphs.at(last)
         return self._graphs[last]
 
-    def generate(self, prompt: Any, steps: int, *, seed: int = 0) -> list[str]:
-        """The names of a prompt continued by so many tokens, each drawn from what comes next."""
-        words = prompt.split() if isinstance(prompt, str) else list(prompt)
-        ids = _prompt(self.graphs, words)[0].tolist()
-        generator = torch.Generator().manual_seed(seed)
-        for _ in range(steps):
-            drawn = torch.multinomial(self.next(ids).distribution, 1, generator=generator)
-            ids.append(int(drawn))
-        return [self.graphs.vocabulary.name(k) for k in ids]
-
     def _answer(
-        self, tokens: NDArray[np.int64], counts: NDArray[Any], logits: _Logits, rule: Rule
+        self,
+        tokens: NDArray[np.int64],
+        share: NDArray[np.float64],
+        hard: NDArray[np.float64],
+        rule: Rule,
     ) -> Next:
-        best = logits.hard >= logits.hard.max() - _LEVEL
-        share = np.where(best, counts * np.exp(logits.soft - logits.soft[best].max()), 0.0)
-        share /= share.sum()
-        distribution = torch.zeros(self.graphs.K, dtype=torch.float64)
+        best, distribution = share > 0.0, torch.zeros(self.graphs.K, dtype=torch.float64)
         distribution[torch.from_numpy(tokens)] = torch.from_numpy(share)
         name = self.graphs.vocabulary.name
         order = np.argsort(-share, kind="stable")
         chosen = [(name(int(tokens[i])), float(share[i])) for i in order if best[i]]
         beaten = [name(int(tokens[i])) for i in range(len(tokens)) if not best[i]]
-        margin = logits.hard.max() - logits.hard[~best].max() if beaten else np.inf
+        margin = hard[best].max() - hard[~best].max() if beaten else np.inf
         return Next(rule, distribution, chosen, beaten, float(margin))
 
-    def _logits(self, last: int, tokens: NDArray[np.int64], graph: TokenGraph | None) -> _Logits:
+    def _hard_logits(
+        self,
+        last: int,
+        tokens: NDArray[np.int64],
+        graph: TokenGraph | None,
+        dominant: NDArray[np.bool_] | None,
+    ) -> NDArray[np.float64]:
+        """Logits of W_mm; NaN where a large graph decides without them."""
         if self._weights is not None:
-            rows, query = self._E[torch.from_numpy(tokens)], self._E[last]
-            hard, soft = ((rows @ (W @ query)).numpy() for W in self._weights)
-            return _Logits(hard, soft)
-        assert graph is not None
-        if last not in self._own:
-            self._own[last] = _Logits(_margins(graph), self.shares(graph))
+            rows = self._E[torch.from_numpy(tokens)]
+            return (rows @ (self._weights[0] @ self._E[last])).numpy()
+        if graph is None:
+            return np.zeros(len(tokens))
+        if dominant is not None and len(graph.condensation) > _LARGE:
+            return np.full(len(tokens), np.nan)
+        if last not in self._hard:
+            self._hard[last] = _margins(graph)
         place, known = graph.places_of(tokens)
-        return _Logits(*(np.where(known, x[place], 0.0) for x in self._own[last]))
+        return np.where(known, self._hard[last][place], 0.0)
+
+    def _soft_logits(
+        self, last: int, tokens: NDArray[np.int64], graph: TokenGraph | None
+    ) -> NDArray[np.float64]:
+        """Logits of W_cyc."""
+        if self._weights is not None:
+            rows = self._E[torch.from_numpy(tokens)]
+            return (rows @ (self._weights[1] @ self._E[last])).numpy()
+        assert graph is not None
+        if last not in self._soft:
+            self._soft[last] = self.shares(graph)
+        place, known = graph.places_of(tokens)
+        return np.where(known, self._soft[last][place], 0.0)
 
     def shares(self, graph: TokenGraph) -> NDArray[np.float64]:
         """Logits inside the components of one graph, for orthonormal embeddings."""
         soft = np.zeros(len(graph.tokens))
         if graph.acyclic:
             return soft
-        if self._choices is None:
-            self._choices = choices(self._samples(), self.graphs)
-        given, nodes = self._choices
+        given, nodes = self._given()
         own = self.graphs.place_of(np.full(len(soft), graph.last), graph.tokens)
         for part in range(len(graph.layer)):
             inside = (graph.component == part).nonzero()[0]
@@ -181,23 +228,23 @@ class Automaton:
         return soft
 
 
-def _prompt(graphs: TokenGraphs, words: Any) -> tuple[NDArray[np.int64], int]:
-    try:
-        ids = graphs.vocabulary.ids(words)
-    except InputError as error:
-        raise InputError("prompt", str(error).split("got ")[-1].split(";")[0],
-                         "tokens of the vocabulary") from None  # fmt: skip
-    return ids, int(ids[-1])
+def _dominant(graph: TokenGraph | None, tokens: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """The tokens of the component that dominates all others of a prompt, if there is one."""
+    if graph is None:
+        return None
+    parts = graph.components_of(tokens)
+    if (parts < 0).any():
+        return None
+    top = int(parts[np.argmin(graph.layer[parts])])
+    above: NDArray[np.bool_] = parts == top
+    return above if bool((graph.reach[top, parts] | above).all()) else None
 
 
-def _rule(graph: TokenGraph | None, tokens: NDArray[np.int64], hard: NDArray[Any]) -> Rule:
-    """Which rule decides among the tokens of a prompt."""
-    best = hard >= hard.max() - _LEVEL
+def _open_rule(
+    graph: TokenGraph | None, tokens: NDArray[np.int64], best: NDArray[np.bool_]
+) -> Rule:
+    """The rule where the graph leaves the order open."""
     parts = np.full(len(tokens), -1) if graph is None else graph.components_of(tokens)
-    if graph is not None and (parts >= 0).all():
-        top = int(parts[np.argmin(graph.layer[parts])])
-        if (graph.reach[top, parts] | (parts == top)).all():
-            return Rule.COMPOSITION if (parts == top).sum() > 1 else Rule.RETRIEVAL
     together = parts[best].min() >= 0 and parts[best].min() == parts[best].max()
     return Rule.MARGIN if best.sum() == 1 or together else Rule.TIE
 
@@ -227,4 +274,5 @@ def _component_shares(given: Choices, columns: NDArray[np.int64]) -> NDArray[np.
     counts = given.counts[:, columns]
     rows = np.diff(counts.indptr).nonzero()[0]
     chosen = np.searchsorted(columns, given.chosen[rows])
-    return minimum(Choices(counts[rows], chosen))
+    weight = given.weight[rows]
+    return minimum(Choices(counts[rows], chosen, weight / weight.sum()))

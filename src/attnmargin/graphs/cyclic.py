@@ -7,16 +7,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats, tiny
+from attnmargin.arrays import Array, finite, floats
 from attnmargin.errors import InputError
-from attnmargin.graphs.newton import Choices, minimum
-from attnmargin.graphs.problem import check_embeddings
+from attnmargin.graphs.newton import Choices, gathered, minimum
+from attnmargin.graphs.problem import check_embeddings, check_graphs
 from attnmargin.graphs.samples import Samples, as_samples
 from attnmargin.graphs.token_graphs import TokenGraphs
 
-# Directions shorter than this share of the longest are rounding.
+# Rows of length one whose squared distance from the span of others is below this depend on them.
 _RANK = 1e-12
 
 
@@ -44,7 +45,7 @@ def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
         >>> data.index.tolist(), data.sequences
         ([0, 1], [[0, 1], [1, 0]])
     """
-    samples = as_samples(sequences, labels, graphs.vocabulary)
+    samples = as_samples(sequences, labels, check_graphs(graphs).vocabulary)
     inside, composed = component_tokens(samples, graphs)
     owner, index = samples.owner, composed.nonzero()[0]
     kept = inside & composed[owner]
@@ -63,11 +64,14 @@ def component_tokens(
     places = graphs.place_of(samples.last[owner], samples.tokens)
     own = graphs.place_of(samples.last, samples.labels)
     if (places < 0).any() or (own < 0).any():
-        raise InputError("graphs", "graphs of other data", "those of these sequences and labels")
+        raise InputError("graphs", _OTHER, _OWN)
     inside = graphs.component[places] == graphs.component[own][owner]
     composed = np.zeros(samples.n, dtype=bool)
     composed[owner[inside & (samples.tokens != samples.labels[owner])]] = True
     return inside, composed
+
+
+_OTHER, _OWN = "graphs of other data", "those of these sequences and labels"
 
 
 def choices(samples: Samples, graphs: TokenGraphs) -> tuple[Choices, NDArray[np.int64]]:
@@ -87,7 +91,17 @@ def choices(samples: Samples, graphs: TokenGraphs) -> tuple[Choices, NDArray[np.
     counts = csr_array((np.ones(len(row)), (row, column)), shape=shape)
     counts.sum_duplicates()
     own = graphs.place_of(samples.last, samples.labels)[composed]
-    return Choices(counts, np.searchsorted(nodes, own)), nodes
+    chosen = np.searchsorted(nodes, own)
+    _check_strong(counts, chosen, int((graphs.size > 1).sum()))
+    return gathered(counts, chosen), nodes
+
+
+def _check_strong(counts: csr_array, chosen: NDArray[np.int64], components: int) -> None:
+    """Refuse choices that do not connect the components: they have no finite minimum."""
+    N, source = counts.shape[1], np.repeat(chosen, np.diff(counts.indptr))
+    edges = csr_array((np.ones(len(source)), (source, counts.indices)), shape=(N, N))
+    if connected_components(edges, directed=True, connection="strong")[0] != components:
+        raise InputError("graphs", _OTHER, _OWN)
 
 
 def _factors(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
@@ -100,12 +114,35 @@ def _factors(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> tuple[
     return E[token] - (total / size.unsqueeze(-1))[component], E[last]
 
 
-def _spectrum(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvectors and roots of eigenvalues of the Gram matrix of ``left rightᵀ``."""
-    gram = (left @ left.mT) * (right @ right.mT)
-    values, vectors = torch.linalg.eigh(gram)
-    keep = values > _RANK * values.amax().clamp_min(tiny(values))
-    return vectors[:, keep], values[keep].sqrt()
+def _unit(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of length one, and their lengths ``(m, 1)``; a row of zeros stays."""
+    size = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return x / size.where(size > 0, 1.0), size
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Span:
+    """The span of ``(e_j − ē) e_kᵀ``, whatever the lengths of the embeddings."""
+
+    left: Tensor  # (m, d), rows of length one
+    right: Tensor  # (m, d)
+    size: Tensor  # (m,), lengths of (e_j − ē) e_kᵀ
+    vectors: Tensor  # (m, r) of the Gram matrix of left rightᵀ
+    values: Tensor  # (r,)
+
+    def weights(self, logits: Tensor) -> Tensor:
+        """The shortest W with given logits ``⟨(e_j − ē) e_kᵀ, W⟩``, ``(m,)``."""
+        unit = logits / self.size.where(self.size > 0, 1.0)
+        beta = self.vectors @ ((self.vectors.mT @ unit) / self.values)
+        return (self.left * beta.unsqueeze(-1)).mT @ self.right
+
+
+def _span(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> _Span:
+    (left, a), (right, b) = (_unit(x) for x in _factors(E, graphs, nodes))
+    values, vectors = torch.linalg.eigh((left @ left.mT) * (right @ right.mT))
+    keep = values > _RANK
+    return _Span(left, right, (a * b)[:, 0], vectors[:, keep], values[keep])
 
 
 def _cyclic_nodes(graphs: TokenGraphs) -> NDArray[np.int64]:
@@ -125,17 +162,16 @@ def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:
         >>> am.cyclic_basis([[1.0, 0.0], [0.0, 1.0]], graphs).shape
         torch.Size([1, 2, 2])
     """
-    table = check_embeddings(E, graphs.K)
+    table = check_embeddings(E, check_graphs(graphs).K)
     if table.ndim != 2:
         raise InputError("E", f"shape {tuple(table.shape)}", f"({graphs.K}, d), without a batch")
     nodes = _cyclic_nodes(graphs)
     d = table.shape[-1]
     if len(nodes) == 0:
         return table.new_zeros(0, d, d)
-    left, right = _factors(table.cpu().double(), graphs, nodes)
-    vectors, roots = _spectrum(left, right)
-    basis = torch.einsum("mr,md,me->rde", vectors / roots, left, right)
-    return basis.to(table)
+    span = _span(table.cpu().double(), graphs, nodes)
+    scaled = span.vectors / span.values.sqrt()
+    return torch.einsum("mr,md,me->rde", scaled, span.left, span.right).to(table)
 
 
 def cyclic_part(W: Array, E: Array, graphs: TokenGraphs) -> Tensor:
@@ -182,21 +218,22 @@ def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs
         >>> torch.softmax(W[:, 1], 0).tolist()  # the shares of the labels after token 1
         [0.6666666865348816, 0.3333333432674408]
     """
-    table = check_embeddings(E, graphs.K)
+    table = check_embeddings(E, check_graphs(graphs).K)
     given, nodes = choices(as_samples(sequences, labels, graphs.vocabulary), graphs)
     batch, d = table.shape[:-2], table.shape[-1]
     flat = table.cpu().double().reshape(-1, *table.shape[-2:])
-    found = [_correction(member, graphs, given, nodes) for member in flat]
+    found = [correction(member, graphs, given, nodes) for member in flat]
     stacked = torch.stack(found) if found else flat.new_zeros(0, d, d)
     return stacked.reshape(*batch, d, d).to(table)
 
 
-def _correction(E: Tensor, graphs: TokenGraphs, given: Choices, nodes: NDArray[np.int64]) -> Tensor:
+def correction(E: Tensor, graphs: TokenGraphs, given: Choices, nodes: NDArray[np.int64]) -> Tensor:
+    """``W_cyc`` of one table of embeddings, from the choices among nodes."""
     d = E.shape[-1]
     if len(nodes) == 0:
         return E.new_zeros(d, d)
-    left, right = _factors(E, graphs, nodes)
-    vectors, roots = _spectrum(left, right)
-    theta = minimum(given, (vectors * roots).numpy())
-    beta = (vectors / roots) @ torch.from_numpy(theta)
-    return (left * beta.unsqueeze(-1)).mT @ right
+    span = _span(E, graphs, nodes)
+    # Logits that some W has: found in orthonormal coordinates, so that no length matters.
+    M = np.linalg.qr((span.size.unsqueeze(-1) * span.vectors).numpy())[0]
+    logits = M @ minimum(given, M)
+    return span.weights(torch.from_numpy(logits))

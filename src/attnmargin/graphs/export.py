@@ -1,5 +1,6 @@
 """Graphs for other programs: networkx and GraphML."""
 
+import re
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from attnmargin.graphs.token_graphs import TokenGraphs
 
 if TYPE_CHECKING:
     import networkx
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_networkx(graphs: TokenGraphs) -> "networkx.DiGraph[Any]":
@@ -30,11 +33,16 @@ def to_networkx(graphs: TokenGraphs) -> "networkx.DiGraph[Any]":
 
 
 def to_graphml(graphs: TokenGraphs, path: str | Path) -> Path:
-    """Write all graphs as one GraphML file, whole or not at all."""
+    """Write all graphs as one GraphML file, whole or not at all.
+
+    Characters that XML does not allow are replaced by U+FFFD.
+    """
+    graph = to_networkx(graphs)
     import networkx
 
-    graph = to_networkx(graphs)
     plain = networkx.relabel_nodes(graph, {node: f"{node[0]}:{node[1]}" for node in graph})
+    for _, words in plain.nodes(data=True):
+        words |= {name: _FORBIDDEN.sub("\ufffd", words[name]) for name in ("last", "token")}
     stream = BytesIO()
     networkx.write_graphml_xml(plain, stream)
     return write_whole(path, lambda file: file.write(stream.getvalue()))

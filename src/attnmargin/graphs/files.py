@@ -9,14 +9,16 @@ from typing import Any
 from attnmargin.errors import InputError
 from attnmargin.graphs.token_graphs import TokenGraphs, token_graphs
 
+_JSON = (".jsonl", ".ndjson", ".json")
 _LINE = '{"tokens": ["a", "b"], "next": "a"}'
 
 
 def read_sequences(path: str | Path) -> Iterator[tuple[list[str], str]]:
     """Sequences of a file and what follows them, one by one; tokens are names.
 
-    ``.jsonl``: one object per line, ``{"tokens": [...], "next": ...}``. Any other file is plain
-    text: words of a line, and its last word as the label. Empty lines are skipped.
+    ``.jsonl``: one object per line, ``{"tokens": [...], "next": ...}``. Any other file, and what
+    comes through a pipe such as ``/dev/stdin``, is plain text: words of a line, and its last word
+    as the label. Empty lines are skipped.
 
     Example:
         >>> import attnmargin as am, pathlib, tempfile
@@ -26,18 +28,20 @@ def read_sequences(path: str | Path) -> Iterator[tuple[list[str], str]]:
         [(['the', 'cat', 'sat'], 'the')]
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError("file", f"{path}, which does not exist", "a .jsonl or text file")
-    read = _json_line if path.suffix == ".jsonl" else _text_line
-    with path.open(encoding="utf-8") as stream:
-        number = 0
-        try:
+    read = _json_line if path.suffix.lower() in _JSON else _text_line
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
             for number, line in enumerate(stream, 1):
                 if line.strip():
                     yield read(line, f"{path}, line {number}")
-        except UnicodeDecodeError as error:
-            where = f"{path}, after line {number} ({error.reason})"
-            raise InputError("file", where, "text in UTF-8") from None
+    except UnicodeDecodeError as error:
+        where = f"{path}, after line {number} ({error.reason})"
+        raise InputError("file", where, "text in UTF-8") from None
+    except OSError as error:
+        raise InputError(
+            "file", f"{path!s:.200} ({error.strerror})", "a .jsonl or text file"
+        ) from None
 
 
 def _text_line(line: str, where: str) -> tuple[list[str], str]:
@@ -50,15 +54,23 @@ def _text_line(line: str, where: str) -> tuple[list[str], str]:
 def _json_line(line: str, where: str) -> tuple[list[str], str]:
     try:
         record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError("file", f"{where} ({error})", f"lines such as {_LINE}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError("file", f"{where} ({error!s:.80})", f"lines such as {_LINE}") from None
     if not isinstance(record, dict) or not {"tokens", "next"} <= record.keys():
         raise InputError("file", f"{where} without tokens and next", f"lines such as {_LINE}")
     tokens, label = record["tokens"], record["next"]
     if not isinstance(tokens, list) or not tokens or not all(map(_plain, (*tokens, label))):
         got = f"{where} with {json.dumps(record)[:80]}"
         raise InputError("file", got, "at least one token, all of them words or whole numbers")
-    return [str(token) for token in tokens], str(label)
+    names = [str(token) for token in (*tokens, label)]
+    if not all(map(_written, names)):
+        raise InputError("file", f"{where} with half of a character", "text that can be written")
+    return names[:-1], names[-1]
+
+
+def _written(name: str) -> bool:
+    """Whether a name can be written: JSON may escape half of a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _plain(token: Any) -> bool:

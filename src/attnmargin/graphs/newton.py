@@ -1,6 +1,5 @@
 """Which logits make the choices of the data most likely: a convex problem, solved by Newton."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -12,22 +11,25 @@ from scipy.sparse import csr_array
 from attnmargin.errors import InaccurateError
 
 Floats = NDArray[np.float64]
-_GRADIENT, _MOST, _HALVINGS = 1e-14, 100, 30
-# What the gradient must reach.
+_MOST, _HALVINGS = 100, 40
+# What the gradient in the logits must reach.
 ENOUGH = 1e-10
+# Below this decrease of the value, rounding hides it, and the gradient is the judge.
+_HIDDEN = 1e-9
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """m times one of several nodes was chosen: how often each stood for choice, and which it was.
+    """One of several nodes was chosen, m times: how often each stood for choice, and which it was.
 
-    ``f(a) = (1/m) Σ_i [log Σ_j counts_ij e^{a_j} − a_chosen_i] + const``, the log-loss of softmax
-    attention whose scores are one at the label and zero elsewhere.
+    ``f(a) = Σ_i weight_i [log Σ_j counts_ij e^{a_j} − a_chosen_i] + const``, the log-loss of
+    softmax attention whose scores are one at the label and zero elsewhere.
     """
 
     counts: csr_array  # (m, nodes)
     chosen: NDArray[np.int64]  # (m,)
+    weight: Floats  # (m,), in all one
 
     def _shares(self, a: Floats) -> tuple[Floats, csr_array]:
         """Logarithms of the totals, and the probabilities."""
@@ -42,34 +44,55 @@ class Choices:
 
     def value(self, a: Floats) -> float:
         """``f(a)``."""
-        return float((self._shares(a)[0] - a[self.chosen]).mean())
+        return float(self.weight @ (self._shares(a)[0] - a[self.chosen]))
 
     def slope(self, a: Floats) -> tuple[Floats, Floats]:
         """Gradient ``(nodes,)`` and Hessian ``(nodes, nodes)``."""
-        p, m = self._shares(a)[1], len(self.chosen)
-        mass = np.asarray(p.sum(0)).reshape(-1)
-        gradient = (mass - np.bincount(self.chosen, minlength=len(a))) / m
-        return gradient, (np.diag(mass) - (p.T @ p).toarray()) / m
+        p = self._shares(a)[1]
+        mass = p.T @ self.weight
+        gradient = mass - np.bincount(self.chosen, self.weight, minlength=len(a))
+        scaled = p.multiply(self.weight[:, None]).tocsr()
+        return gradient, np.diag(mass) - (p.T @ scaled).toarray()
+
+
+def gathered(counts: csr_array, chosen: NDArray[np.int64]) -> Choices:
+    """Choices of m samples, those that are the same taken together.
+
+    Rows are compared by two sums of random numbers of 64 bits, one per node and chosen node.
+    """
+    rng = np.random.default_rng(0)
+    nodes = counts.shape[1]
+    names = rng.integers(0, 1 << 63, (2 * nodes, 2), dtype=np.int64)
+    times = csr_array((counts.data.astype(np.int64), counts.indices, counts.indptr), counts.shape)
+    keys = times @ names[:nodes] + names[nodes + chosen]
+    order = np.lexsort(keys.T)
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(keys[order], axis=0) != 0).any(1)
+    first = order[new]
+    size = np.diff(np.append(new.nonzero()[0], len(order)))
+    return Choices(counts[first], chosen[first], size / len(order))
 
 
 def minimum(choices: Choices, M: Floats | None = None) -> Floats:
-    """The θ ``(r,)`` with least ``f(M θ)`` for M ``(nodes, r)``; f is strictly convex on its range.
+    """The θ ``(r,)`` with least ``f(M θ)`` for M ``(nodes, r)`` with orthonormal columns.
 
-    Without M, the logits with mean zero. Damped Newton from zero, until the gradient in θ is
-    rounding.
+    Without M, the logits with mean zero. f is strictly convex on these logits. Damped Newton from
+    zero, until the gradient is rounding.
     """
     theta = np.zeros(choices.counts.shape[1] if M is None else M.shape[1])
-    value, before = choices.value(_logits(M, theta)), np.inf
+    value = choices.value(_logits(M, theta))
+    g, H = _reduced(M, *choices.slope(_logits(M, theta)))
     for _ in range(_MOST):
-        g, H = _reduced(M, *choices.slope(_logits(M, theta)))
-        size = float(np.linalg.norm(g))
-        if size <= _GRADIENT or (size <= ENOUGH and size > 0.5 * before):
-            return theta
-        step, before = _solve(H, -g), size
-        found = _search(lambda t: choices.value(_logits(M, t)), theta, step, value, float(g @ step))
-        if found is None:
-            break
-        theta, value = found
+        step = _solve(H, -g)
+        slope, size = float(g @ step), float(np.linalg.norm(g))
+        near = -slope <= _HIDDEN * (1.0 + abs(value))
+        length = 1.0 if near else _length(choices, M, theta, step, value, slope)
+        new = theta + length * step
+        g_new, H_new = _reduced(M, *choices.slope(_logits(M, new)))
+        if near and float(np.linalg.norm(g_new)) > 0.5 * size:
+            break  # all that is left is rounding
+        theta, g, H, value = new, g_new, H_new, choices.value(_logits(M, new))
+    size = float(np.linalg.norm(g))
     if size > ENOUGH:
         raise InaccurateError(f"cyclic correction: the gradient is {size:.1e}, above {ENOUGH:g}")
     return theta
@@ -95,15 +118,13 @@ def _solve(H: Floats, g: Floats) -> Floats:
     return x
 
 
-def _search(
-    value_at: Callable[[Floats], float], theta: Floats, step: Floats, value: float, slope: float
-) -> tuple[Floats, float] | None:
-    """Halve the step until the value falls; near the minimum rounding may keep it level."""
+def _length(
+    choices: Choices, M: Floats | None, theta: Floats, step: Floats, value: float, slope: float
+) -> float:
+    """One, halved until the value falls by its due."""
     length = 1.0
     for _ in range(_HALVINGS):
-        new = theta + length * step
-        found = value_at(new)
-        if found <= value + 1e-4 * length * slope + 4e-16 * abs(value):
-            return new, found
+        if choices.value(_logits(M, theta + length * step)) <= value + 1e-4 * length * slope:
+            break
         length *= 0.5
-    return None
+    return length

@@ -21,6 +21,13 @@ def check_embeddings(E: Array, K: int) -> Tensor:
     return table
 
 
+def check_graphs(graphs: object) -> TokenGraphs:
+    """Graphs of one data set."""
+    if not isinstance(graphs, TokenGraphs):
+        raise InputError("graphs", f"a {type(graphs).__name__}", "TokenGraphs")
+    return graphs
+
+
 def graph_problem(E: Array, graphs: TokenGraphs | Sequence[TokenGraphs]) -> MarginProblem:
     """Graph-SVM: components of higher priority win by margin one, tokens inside one are level.
 
@@ -47,9 +54,13 @@ def graph_problem(E: Array, graphs: TokenGraphs | Sequence[TokenGraphs]) -> Marg
     if isinstance(graphs, TokenGraphs):
         rows = _rows(graphs)
         return _problem(check_embeddings(E, graphs.K), *(torch.from_numpy(x) for x in rows))
-    if not graphs or not all(isinstance(member, TokenGraphs) for member in graphs):
+    several = isinstance(graphs, list | tuple) and len(graphs) > 0
+    if not several or not all(isinstance(member, TokenGraphs) for member in graphs):
         raise InputError("graphs", f"a {type(graphs).__name__}", "TokenGraphs, or a list of them")
-    table = check_embeddings(E, graphs[0].K)
+    sizes = sorted({member.K for member in graphs})
+    if len(sizes) > 1:
+        raise InputError("graphs", f"vocabularies of {sizes} tokens", "graphs of one vocabulary")
+    table = check_embeddings(E, sizes[0])
     if table.shape[:-2] != (len(graphs),):
         got = f"embeddings of batch {tuple(table.shape[:-2])}"
         raise InputError("E", got, f"one table for each of the {len(graphs)} graphs")

@@ -82,14 +82,16 @@ def as_samples(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Samples:
 
 def chunks(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Iterator[Samples]:
     """Samples in pieces of bounded size, from arrays, lists or streams."""
-    if isinstance(sequences, np.ndarray | Tensor):
+    if isinstance(sequences, np.ndarray | Tensor) and not vocabulary.by_name:
         yield from _rows(_integers("sequences", sequences), labels, vocabulary)
         return
     if isinstance(sequences, str) or not isinstance(sequences, Iterable):
         got = f"a {type(sequences).__name__}"
         raise InputError("sequences", got, "sequences of tokens, one after the other")
+    if isinstance(sequences, np.ndarray | Tensor):
+        sequences = list(_integers("sequences", sequences))
     given = labels.tolist() if isinstance(labels, np.ndarray | Tensor) else labels
-    if not isinstance(given, Iterable) or isinstance(given, str):
+    if not isinstance(given, Iterable) or isinstance(given, str | set | dict):
         raise InputError("labels", f"a {type(labels).__name__}", "one label per sequence")
     pairs, seen = _paired(sequences, given), 0
     while part := list(islice(pairs, _CHUNK)):
@@ -119,13 +121,17 @@ def _chunk(pairs: list[tuple[Any, Any]], vocabulary: Vocabulary, seen: int) -> S
         got = f"no token in sequence {seen + int(lengths.argmin())}"
         raise InputError("sequences", got, "at least one token per sequence")
     tokens = vocabulary.ids(chain.from_iterable(rows))
-    return Samples(tokens, _starts(lengths), vocabulary.ids([label for _, label in pairs]))
+    own = vocabulary.ids([label for _, label in pairs], "labels")
+    return Samples(tokens, _starts(lengths), own)
 
 
 def _tokens(sequence: Any, i: int) -> Any:
     """One sequence as something with a length."""
     if isinstance(sequence, Tensor | np.ndarray):
-        return _integers(f"sequences[{i}]", sequence).reshape(-1).tolist()
+        if sequence.ndim != 1:
+            got = f"shape {tuple(sequence.shape)}"
+            raise InputError(f"sequences[{i}]", got, "one row of tokens")
+        return _integers(f"sequences[{i}]", sequence).tolist()
     if isinstance(sequence, str) or not isinstance(sequence, list | tuple):
         got = f"a {type(sequence).__name__} as sequence {i}"
         raise InputError("sequences", got, "a list of tokens per sequence")
@@ -133,6 +139,8 @@ def _tokens(sequence: Any, i: int) -> Any:
 
 
 def _integers(name: str, value: Any) -> NDArray[Any]:
+    if isinstance(value, np.ma.MaskedArray) or getattr(value, "is_sparse", False):
+        raise InputError(name, f"a {type(value).__name__}", "a plain array")
     array = value.cpu().numpy() if isinstance(value, Tensor) else value
     if array.dtype.kind not in "iu":
         raise InputError(name, f"{array.dtype} entries", "whole numbers")
@@ -145,10 +153,12 @@ def _rows(sequences: NDArray[Any], labels: Any, vocabulary: Vocabulary) -> Itera
         raise InputError("sequences", f"shape {sequences.shape}", "token ids (n, T)")
     n, T = sequences.shape
     given = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if given.dtype == object:
+        raise InputError("labels", "a list of odd things", "whole numbers")
     if given.shape != (n,):
         raise InputError("labels", f"shape {given.shape}", f"one label per sequence, ({n},)")
     step = max(1, _CHUNK * 16 // T)
     for i in range(0, n, step):
         part = vocabulary.check(sequences[i : i + step].reshape(-1))
         own = _integers("labels", given[i : i + step])
-        yield Samples(part, _starts(np.full(len(own), T)), vocabulary.check(own))
+        yield Samples(part, _starts(np.full(len(own), T)), vocabulary.check(own, "labels"))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from attnmargin.errors import InputError
 from attnmargin.graphs.edges import EdgeSet, Ids, components_of, distinct, nodes_of
-from attnmargin.graphs.samples import Samples, chunks, joined
+from attnmargin.graphs.samples import Samples, as_samples, chunks, joined
 from attnmargin.graphs.view import TokenGraph
 from attnmargin.graphs.vocabulary import Vocabulary
 
@@ -70,11 +71,12 @@ class TokenGraphs:
         return (self._view(place) for place in range(len(self)))
 
     def __contains__(self, last: Any) -> bool:
-        return self.at(int(self.vocabulary.ids([last])[0])) is not None
+        k = self.vocabulary.find(last)
+        return k is not None and self.at(k) is not None
 
     def __getitem__(self, last: Any) -> TokenGraph:
         """The graph of a last token, by id or by name."""
-        graph = self.at(int(self.vocabulary.ids([last])[0]))
+        graph = self.at(int(self.vocabulary.ids([last], "last token")[0]))
         if graph is None:
             raise InputError("last token", repr(last), "a token that ends a sequence")
         return graph
@@ -231,7 +233,7 @@ def token_graphs(
     if len(keys) == 0:
         what = "no sequence" if without == 0 else f"{without} sequences, none with its label in it"
         raise InputError("sequences", what, "at least one sequence")
-    words.grows = False
+    words.close()
     counts = (without, 0) if unrealisable == "keep" else (0, without)
     return TokenGraphs(keys, words, joined(kept) if keep_samples else None, *counts)
 
@@ -242,7 +244,7 @@ def pseudo_graphs(
     """Graphs of what trained attention selects: selected token → every token of its sequence.
 
     Paper C, Section 6: the edge ``x_t → x_τ`` is there if ``s_t > 0``; a trained softmax is never
-    zero, so selected means ``s_t > threshold``.
+    zero, so selected means ``s_t > threshold``; the largest of a sequence always is.
 
     Args:
         sequences, vocabulary: as in :func:`token_graphs`.
@@ -255,17 +257,42 @@ def pseudo_graphs(
         [[0, 1], [2]]
     """
     words = Vocabulary(vocabulary)
-    rows = [np.asarray(row, dtype=float) for row in probabilities]
-    samples = joined(list(chunks(sequences, [0] * len(rows), words)))
-    lengths = np.diff(samples.start)
-    if any(len(row) < length for row, length in zip(rows, lengths, strict=True)):
-        got = "fewer numbers than tokens"
-        raise InputError("probabilities", got, "one per token of every sequence")
-    s = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])
-    if not (np.isfinite(s).all() and 0.0 <= threshold < 1.0):
-        raise InputError("probabilities", "NaN, or a threshold of one", "shares of attention")
-    edges, owner = EdgeSet(), samples.owner
-    for i in (s > threshold).nonzero()[0]:
+    if not isinstance(threshold, int | float) or not 0.0 <= threshold < 1.0:
+        raise InputError("threshold", repr(threshold), "a share of at least 0 and below 1")
+    samples = _unlabelled(sequences, words)
+    s, owner = _attention(probabilities, samples), samples.owner
+    best = np.maximum.reduceat(s, samples.start[:-1])[owner]
+    edges = EdgeSet()
+    for i in ((s > threshold) | (s == best)).nonzero()[0]:
         row = samples.tokens[samples.start[owner[i]] : samples.start[owner[i] + 1]]
         edges.add(np.full(len(row), row[-1]), np.full(len(row), samples.tokens[i]), row)
+    words.close()
     return TokenGraphs(edges.merged(), words, None)
+
+
+def _unlabelled(sequences: Any, words: Vocabulary) -> Samples:
+    """Sequences with their own last token as label."""
+    if isinstance(sequences, np.ndarray | Tensor):
+        return as_samples(sequences, sequences[..., -1], words)
+    rows = list(sequences)
+    return as_samples(rows, [row[-1] if len(row) else 0 for row in rows], words)
+
+
+def _attention(probabilities: Any, samples: Samples) -> NDArray[np.float64]:
+    """Shares of attention, one per token of all sequences."""
+    needs = "one share from 0 to 1 per token of every sequence"
+    try:
+        rows = [np.asarray(row, dtype=float) for row in probabilities]
+    except (TypeError, ValueError, RuntimeError):
+        got = f"a {type(probabilities).__name__}"
+        raise InputError("probabilities", got, needs) from None
+    lengths = np.diff(samples.start)
+    if len(rows) != samples.n or any(row.ndim != 1 for row in rows):
+        raise InputError("probabilities", f"{len(rows)} rows for {samples.n} sequences", needs)
+    if any(len(row) < length for row, length in zip(rows, lengths, strict=True)):
+        raise InputError("probabilities", "fewer numbers than tokens", needs)
+    s = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])
+    if not ((s >= 0.0) & (s <= 1.0 + 1e-6)).all():
+        wrong = s[~((s >= 0.0) & (s <= 1.0 + 1e-6))][0]
+        raise InputError("probabilities", f"{wrong:g}", needs)
+    return s

@@ -78,7 +78,9 @@ class TokenGraph:
         return self._place(token) is not None
 
     def _place(self, token: Any) -> int | None:
-        (k,) = self.vocabulary.ids([token])
+        k = self.vocabulary.find(token)
+        if k is None:
+            return None
         place = int(np.searchsorted(self.tokens, k))
         return place if place < len(self.tokens) and self.tokens[place] == k else None
 
@@ -95,7 +97,9 @@ class TokenGraph:
     def equal(self, i: Any, j: Any) -> bool:
         """``(i ≍ j)``: two tokens of the same component."""
         a, b = self._place(i), self._place(j)
-        return a is not None and b is not None and a != b and self.component[a] == self.component[b]
+        if a is None or b is None or a == b:
+            return False
+        return bool(self.component[a] == self.component[b])
 
     def dominates(self, i: Any, j: Any) -> bool:
         """``(i ⇒ j)``: there is an edge from i to j, and no way back."""

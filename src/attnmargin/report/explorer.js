@@ -84,7 +84,8 @@
   };
 
   const show = () => {
-    const id = place.get($("last").value.trim());
+    const asked = $("last").value;
+    const id = place.has(asked) ? place.get(asked) : place.get(asked.trim());
     const graph = byLast.get(id);
     $("layers").replaceChildren();
     $("about").textContent = graph ? "Choose a token to see what it dominates."
@@ -93,7 +94,7 @@
       : "No sequence ends with this token.";
     shown = graph || null;
     if (!graph) return;
-    const groups = groupsOf(graph), depth = Math.max(...graph.layers);
+    const groups = groupsOf(graph), depth = graph.layers.reduce((a, b) => Math.max(a, b), 0);
     for (let layer = 0; layer <= depth; layer++) {
       const row = layerRow(graph, groups, layer, $("filter").value.trim());
       if (row) $("layers").append(row);

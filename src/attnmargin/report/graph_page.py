@@ -107,7 +107,7 @@ def _explorer(graphs: TokenGraphs) -> str:
     carried, rest = _carried(graphs)
     names = [graphs.vocabulary.name(k) for k in range(graphs.K)]
     data = {"names": names, "graphs": carried, "rest": rest}
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     options = "".join(f'<option value="{escape(names[g["last"]])}">' for g in carried)
     first = escape(names[carried[0]["last"]]) if carried else ""
     script = files("attnmargin.report").joinpath("explorer.js").read_text("utf-8")

@@ -57,9 +57,8 @@ class NextTokenFacts:
 
     @cached_property
     def gaps(self) -> Tensor:
-        """``c_yᵀ e_y − max_k c_yᵀ e_k`` over k ≠ y, ``(K,)``; with C Eᵀ = I it is one."""
-        if self.C is None:
-            return torch.ones(len(self.E), dtype=torch.float64)
+        """``c_yᵀ e_y − max_k c_yᵀ e_k`` over k ≠ y, ``(K,)``."""
+        assert self.C is not None
         scores = self.C @ self.E.mT
         own = scores.diagonal()
         return own - scores.masked_fill(torch.eye(len(own), dtype=torch.bool), -torch.inf).amax(-1)
@@ -79,7 +78,7 @@ def assumption_1(facts: NextTokenFacts) -> Check:
     known = isinstance(facts.loss, Logistic | Exponential | Linear | Squared)
     if not known:
         return Check("C", "Assumption 1", meaning, Outcome.UNDECIDABLE, {}, "a loss of its own")
-    largest = float(facts.gaps.max()) if facts.C is None else float((facts.C @ facts.E.mT).max())
+    largest = 1.0 if facts.C is None else float((facts.C @ facts.E.mT).max())
     good = not isinstance(facts.loss, Squared) or largest <= 1.0
     return _row("Assumption 1", meaning, good, {"largest score": largest})
 
@@ -94,6 +93,9 @@ def assumption_2(facts: NextTokenFacts) -> Check:
 def assumption_3(facts: NextTokenFacts) -> Check:
     """Each class scores highest at its own token."""
     meaning = "Each class scores highest at its own token."
+    if facts.C is None:
+        good = bool(holds(assumption_4(facts)))
+        return _row("Assumption 3", meaning, good, {}, "without C: that with C Eᵀ = I")
     least = float(facts.gaps.min())
     return _row("Assumption 3", meaning, least > 0, {"smallest score gap": least})
 
@@ -144,7 +146,7 @@ def lemma_2(facts: NextTokenFacts) -> Check:
     size = float(torch.linalg.matrix_norm(facts.correction))
     numbers = {"|⟨W_cyc, W_mm⟩|": inner, "‖W_cyc‖": size}
     allowed = 1e-10 * (1.0 + size * float(facts.solution.value))
-    return _row("Lemma 2", meaning, inner <= allowed, numbers)
+    return _row("Lemma 2", meaning, inner <= allowed, numbers, "W_cyc is that of the log-loss")
 
 
 def lemma_3(facts: NextTokenFacts) -> Check:
@@ -162,12 +164,16 @@ def theorem_1(facts: NextTokenFacts) -> Check:
     """Acyclic data, regularisation paths."""
     meaning = "Acyclic data: the best weights of growing size follow the priorities."
     good = _all(facts, acyclicity, assumption_1, assumption_2, assumption_3, feasible)
+    good = good and facts.ordered
     return _row("Theorem 1", meaning, good, {}, "about regularisation paths, not about descent")
 
 
 def theorem_2(facts: NextTokenFacts) -> Check:
     """General data, regularisation paths."""
     meaning = "All data: the best weights follow priorities between components, shares inside."
+    if not facts.graphs.acyclic and not isinstance(facts.loss, Log):
+        note = "it asks for a finite W_cyc; with this loss and cycles there need not be one"
+        return Check("C", "Theorem 2", meaning, Outcome.UNDECIDABLE, {}, note)
     good = facts.ordered and _all(facts, assumption_1, assumption_2, assumption_4, feasible)
     return _row("Theorem 2", meaning, good, {}, "about regularisation paths, not about descent")
 

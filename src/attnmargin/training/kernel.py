@@ -48,6 +48,7 @@ class Coefficients(NamedTuple):
     """W by its coefficients; arrays over the N·T tokens."""
 
     G: Floats  # (N·T, N·T) kernel
+    lengths: Floats  # norms of the terms x zᵀ
     base: Floats  # logits of the start
     beta: Floats  # coefficients
     h: Floats  # G c
@@ -80,9 +81,6 @@ def _size(c: Floats, lengths: Floats) -> float:
 def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
     """Steps with the given rates; logits are made anew at the end."""
     n = P.c.size
-    lengths = np.empty(n)
-    for j in range(n):
-        lengths[j] = math.sqrt(W.G[j, j])
     for k in range(rates.size):
         log_scale = slope(P, rule.loss) - math.log(P.gamma.shape[0])
         _times(W.G, P.c, W.h)
@@ -91,7 +89,7 @@ def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
         if rule.normalize:
             square = dot(P.c, W.h, n)
             factor = rates[k] / math.sqrt(max(square, _TINY))
-            if square <= NOISE * _size(P.c, lengths) ** 2:
+            if square <= NOISE * _size(P.c, W.lengths) ** 2:
                 factor = 0.0  # what is left of a gradient that cancels is rounding
         else:
             factor = rates[k] * math.exp(log_scale)
@@ -106,6 +104,7 @@ def advance_coefficients(
     G: Floats,
     gamma: Floats,
     hidden: Bools,
+    lengths: Floats,
     base: Floats,
     beta: Floats,
     a: Floats,
@@ -117,7 +116,7 @@ def advance_coefficients(
     tokens, sequences, h = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
     for i in range(B):
         P = scores(gamma[i], hidden[i], a[i], tokens, sequences)
-        _advance(P, Coefficients(G[i], base[i], beta[i], h), rates[i], _rule(rules[i]))
+        _advance(P, Coefficients(G[i], lengths[i], base[i], beta[i], h), rates[i], _rule(rules[i]))
 
 
 @jit

@@ -4,9 +4,9 @@
     argmin L(K Qᵀ)      subject to  ‖K‖² + ‖Q‖² ≤ 2R    (paper A, KQ-RP)
     argmin L(v, W)      subject to  ‖W‖_p ≤ R, ‖v‖_p ≤ r  (paper B, ℓp-JointRP)
 
-The loss falls in every direction of growing norm, so the radius is attained, and the minimum is
-sought on the sphere. What is minimised is ``log(L − L⋆)``, whose value and gradient do not
-underflow; each radius starts from the solution before.
+For scores with one best token the loss falls as the norm grows, so the radius is attained, and the
+minimum is sought on the sphere. What is minimised is ``log(L − L⋆)``, whose value and gradient do
+not underflow; each radius starts from the solution before.
 """
 
 import math
@@ -28,7 +28,7 @@ from attnmargin.training.loop import precision_notes, with_head
 from attnmargin.training.sphere import Sphere
 from attnmargin.training.start import PARAMETERS, joint_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
-from attnmargin.training.weights import Weights
+from attnmargin.training.weights import Movable, Weights
 
 
 def regularization_path(
@@ -56,7 +56,10 @@ def regularization_path(
         radii: growing, positive.
         parameter: "W" with any p; "KQ" (p = 2); or "vW" with any p, where W and v have the same
             radius, and each is minimised in turn until both stand still.
-        head: the linear one, or a :class:`attnmargin.ScoreHead` (paper C, Algo-RP).
+        head: the linear one, or a :class:`attnmargin.ScoreHead` (paper C, Algo-RP). For next-token
+            data with cycles the least loss is above that of the labels: where nothing is left to
+            retrieve, the minimum is inside of the ball, and beyond about 35 ‖W_mm‖ what retrieval
+            adds to the loss is below rounding; the notes of the trajectory say so.
         selection: tokens ``(*B, n)`` for the local path of paper A, Theorem 9: the loss is
             minimised over the cone of Definition 3, from ``init`` inside it.
         cone: ε of that cone.
@@ -93,7 +96,23 @@ def regularization_path(
         if progress is not None:
             progress(k + 1, len(radii))
     parts = weights.parts() if v is None else (v[..., 0], *weights.parts())
-    return rows.trajectory(parts, precision_notes(data))
+    return rows.trajectory(parts, (*precision_notes(data), *_radius_notes(goal, weights, radii)))
+
+
+def _radius_notes(goal: Objective, weights: Weights, radii: list[float]) -> tuple[str, ...]:
+    """A note where the loss no longer falls outwards at the last radius."""
+    if not isinstance(goal.loss, Log) or not isinstance(weights, Movable):
+        return ()
+    pull = weights.pull(goal.slope(weights.logits()))
+    outward = (pull * weights.vector()).sum(-1)
+    size = torch.linalg.vector_norm(pull, dim=-1) * torch.linalg.vector_norm(
+        weights.vector(), dim=-1
+    )
+    rising = int((outward < -1e-9 * size).sum())
+    if rising == 0:
+        return ()
+    words = f"at radius {radii[-1]:g} the loss of {rising} of {len(outward)} trials rises outwards"
+    return (f"{words}: their minimum lies inside of the ball, or its retrieval is below rounding.",)
 
 
 Walk = Callable[[float], tuple[Weights, Tensor | None]]

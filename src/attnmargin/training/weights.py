@@ -111,6 +111,8 @@ class Coefficients(Weights):
         tokens = flat.X.reshape(B, N * T, d)
         queries = flat.z.repeat_interleave(T, dim=-2)
         self.G = (tokens @ tokens.mT) * (queries @ queries.mT)
+        # Lengths before the projection: what its rounding is relative to.
+        self.lengths = self.G.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
         if fixed is not None:
             self.along = torch.einsum("bntd,bmde,bne->bntm", flat.X, fixed, flat.z)
             self.along = self.along.reshape(B, N * T, -1)
@@ -137,8 +139,7 @@ class Coefficients(Weights):
             c, h, log_scale = self._penalised(c, h, log_scale, rule.log_penalty)
         if rule.normalize:
             square = (c * h).sum(-2, keepdim=True)
-            lengths = self.G.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
-            size = (c.abs() * lengths).sum(-2, keepdim=True)
+            size = (c.abs() * self.lengths).sum(-2, keepdim=True)
             noise = _NOISE * torch.finfo(c.dtype).eps * size**2
             # What is left of a gradient that cancels is rounding: the weights stay.
             factor = (lr * square.clamp_min(tiny(c)).rsqrt()).where(square > noise, 0.0)
@@ -154,7 +155,7 @@ class Coefficients(Weights):
     def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
         from attnmargin.training.kernel import advance_coefficients
 
-        rows = (self.base[..., 0], self.beta[..., 0], self.a[..., 0])
+        rows = (self.lengths[..., 0], self.base[..., 0], self.beta[..., 0], self.a[..., 0])
         arrays = [self.G, gamma.contiguous(), self.flat.unseen(), *rows]
         _in_kernel(advance_coefficients, arrays, rates, loss, rule)
 

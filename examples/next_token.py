@@ -1,0 +1,41 @@
+"""What attention learns from next-token data: a rule that can be read off a graph.
+
+Trains one-layer self-attention on a small data set with a cycle, and compares the next-token
+distribution of the trained model with that of the automaton, which needs no training. Run it:
+
+    python examples/next_token.py
+"""
+
+import torch
+
+import attnmargin as am
+
+
+def main() -> None:
+    words = ["sun", "rain", "wind", "and"]
+    sequences = [["sun", "rain", "and"], ["rain", "sun", "and"], ["sun", "rain", "wind", "and"]]
+    labels = ["sun", "rain", "sun"]
+
+    graphs = am.token_graphs(sequences, labels, words)
+    names = [[words[k] for k in part] for part in graphs["and"].components]
+    print(f"after “and”, from the highest priority down: {names}")
+
+    ids = [[words.index(word) for word in row] for row in sequences]
+    answers = [words.index(word) for word in labels]
+    E = torch.eye(len(words), dtype=torch.float64)
+    data, head = am.next_token_data(E, ids), am.next_token_head(E, ids, answers)
+    run = am.train(data, head=head, loss="log", lr=0.01, steps=20_000, record=20_000)
+
+    prompt = ["wind", "rain", "sun", "and"]
+    asked = am.next_token_data(E, [[words.index(word) for word in prompt]])
+    trained = am.probabilities(asked, run.W[-1])[0]
+    answer = graphs.next(prompt)
+    print(f"automaton: {answer}")
+    print(
+        "trained:   "
+        + ", ".join(f"{w} {float(p):.4f}" for w, p in zip(prompt, trained, strict=True))
+    )
+
+
+if __name__ == "__main__":
+    main()
