@@ -89,7 +89,7 @@ def minimum(choices: Choices, M: Floats | None = None) -> Floats:
         length = 1.0 if near else _length(choices, M, theta, step, value, slope)
         new = theta + length * step
         g_new, H_new = _reduced(M, *choices.slope(_logits(M, new)))
-        if near and float(np.linalg.norm(g_new)) > 0.5 * size:
+        if near and float(np.linalg.norm(g_new)) >= 0.5 * size:
             break  # all that is left is rounding
         theta, g, H, value = new, g_new, H_new, choices.value(_logits(M, new))
     size = float(np.linalg.norm(g))
