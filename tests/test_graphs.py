@@ -357,15 +357,16 @@ def test_graph_prints_tables_layers_and_what_comes_next(
 ) -> None:
     code, out, err = command(capsys, "graph", seven_file)
     assert (code, err) == (0, "")
-    assert "7 sequences over 4 tokens: 2 graphs" in out
+    assert "7 sequences over 4 different tokens: 2 graphs" in out
     assert "{e2, e3, e1}" in out
     code, out, _ = command(capsys, "graph", seven_file, "--last", "e1")
-    assert out.splitlines()[1:] == [f"  priority {k + 1}: {{e{t}}}" for k, t in enumerate("2341")]
+    assert out.splitlines()[1:] == [f"  layer {k + 1}: {{e{t}}}" for k, t in enumerate("2341")]
     code, out, _ = command(capsys, "graph", seven_file, "--next", "e3 e4 e1")
     assert code == 0
     assert out.startswith("1.0000  e3\nrule: retrieval")
     code, out, _ = command(capsys, "graph", seven_file, "--next", "e1 e4")
     assert (code, "rule: unseen" in out) == (1, True)
+    assert "never seen with this last token: e1, e4" in out
     code, _, err = command(capsys, "graph", seven_file, "--next", "e9")
     assert (code, "prompt: got the token 'e9'" in err) == (2, True)
 
@@ -385,7 +386,7 @@ def test_files_may_be_marked_or_shouted(capsys: pytest.CaptureFixture[str], tmp_
     assert am.read_graphs(tmp_path / "bom.txt").vocabulary.names == ["the", "cat"]
     upper = write(tmp_path / "LINES.JSONL", ['{"tokens": ["a b", "c"], "next": "a b"}'])
     code, out, _ = command(capsys, "graph", upper, "--next", '["c", "a b", "c"]')
-    assert (code, out.splitlines()[0]) == (0, "1.0000  a b")
+    assert (code, out.splitlines()[0]) == (0, "1.0000  “a b”")
 
 
 def test_odd_names_reach_other_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -235,7 +235,10 @@ def test_the_page_carries_graphs_and_shares(
     wanted = am.read_graphs(seven_file).next("e1 e3 e4 e2").distribution[:3].numpy()
     np.testing.assert_allclose(soft / soft.sum(), wanted, atol=1e-6)
     assert text.count("<svg") == 2
-    assert "more graphs are in the list" not in text
+    assert "other" not in text.split("The graphs")[1].split("</p>")[0].split("component.")[1]
+    hard = am.Automaton(am.read_graphs(seven_file)).next("e3 e4 e1")
+    values = dict(zip(data["graphs"][1]["tokens"], data["graphs"][1]["hard"], strict=True))
+    assert values[1] - max(values[2], values[3]) == pytest.approx(hard.margin, abs=1e-5)
 
 
 def test_large_graphs_are_left_out_of_the_page(

@@ -164,12 +164,13 @@ def train(
 @cli.command()
 @click.argument("file", type=_FILE)
 @click.option("--next", "prompt", help="tokens, separated by blanks or as JSON: what comes next?")
-@click.option("--last", help="print the graph of this last token")
+@click.option("--last", help="print the whole graph of this last token, layer by layer")
 @click.option(
     "--unrealisable",
+    type=click.Choice(["drop", "keep"]),
     default="drop",
     show_default=True,
-    help="sequences whose next token is not among their tokens: drop or keep",
+    help="sequences whose next token is not among their tokens; --next needs them dropped",
 )
 @click.option("--html", type=_FILE, help="write a page with the graphs")
 @click.option("--graphml", type=_FILE, help="write the graphs for other programs")

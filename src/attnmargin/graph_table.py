@@ -6,16 +6,17 @@ from typing import Any
 
 import click
 
-from attnmargin.graphs import Next, TokenGraph, TokenGraphs
+from attnmargin.graphs import Next, Rule, TokenGraph, TokenGraphs
 
 _MOST_GRAPHS, _MOST_TOKENS = 12, 12
 
 # What each rule means, in plain words.
 RULES = {
     "retrieval": "one token dominates all others of the prompt: attention retrieves it (Theorem 3)",
+    "alone": "the prompt has no other token",
     "composition": "tokens of the dominant component share the attention (Theorem 3)",
     "margin": "the graph leaves the order open; the max-margin direction decides",
-    "tie": "the max-margin direction does not tell them apart: the theory is silent",
+    "tie": "the max-margin direction does not tell them apart: the theory is silent about shares",
     "unseen": "no training sequence ends with this token: nothing was learnt about it",
 }
 
@@ -35,12 +36,14 @@ def read_prompt(words: str) -> list[str]:
 def next_record(answer: Next) -> dict[str, Any]:
     """What comes next, as it stands in JSON."""
     margin = answer.margin if math.isfinite(answer.margin) else None
+    alone = answer.rule == Rule.RETRIEVAL and not answer.beaten
     return {
         "rule": str(answer.rule),
-        "meaning": RULES[str(answer.rule)],
+        "meaning": RULES["alone" if alone else str(answer.rule)],
         "tokens": [{"token": name, "probability": share} for name, share in answer.tokens],
         "beaten": answer.beaten,
         "margin": margin,
+        "strange": answer.strange,
         "decided": answer.decided,
     }
 
@@ -85,8 +88,8 @@ def findings(record: dict[str, Any]) -> list[str]:
     """What a record of graphs says, in sentences."""
     count = f"{record['samples']:,} sequences" if record["samples"] is not None else "A stream"
     lines = [
-        f"{count} over {record['vocabulary']:,} tokens: {record['graphs']:,} graphs, one per last "
-        f"token, with {record['nodes']:,} nodes and {record['edges']:,} edges."
+        f"{count} over {record['vocabulary']:,} different tokens: {record['graphs']:,} graphs, one "
+        f"per last token, with {record['nodes']:,} nodes and {record['edges']:,} edges."
     ]
     if record["dropped"]:
         lines.append(
@@ -110,20 +113,21 @@ def findings(record: dict[str, Any]) -> list[str]:
 
 
 def printable(name: str) -> str:
-    """A name without characters that would steer a terminal."""
-    return "".join(c if c.isprintable() else "�" for c in name)
+    """A name without characters that would steer a terminal, in quotes if it has odd ones."""
+    plain = "".join(c if c.isprintable() else "�" for c in name)
+    return plain if plain.replace("_", "a").isalnum() else f"“{plain}”"
 
 
-def _short(names: list[str]) -> str:
-    more = f", … {len(names) - _MOST_TOKENS} more" if len(names) > _MOST_TOKENS else ""
-    return ", ".join(map(printable, names[:_MOST_TOKENS])) + more
+def _listed(names: list[str], most: int | None = _MOST_TOKENS) -> str:
+    more = "" if most is None or len(names) <= most else f", … {len(names) - most} more"
+    return ", ".join(map(printable, names[:most])) + more
 
 
 def _top(graph: TokenGraph) -> str:
     """The components of the highest layer."""
     name = graph.vocabulary.name
     parts = [part for part, layer in zip(graph.components, graph.layer, strict=True) if layer == 0]
-    shown = [f"{{{_short([name(k) for k in part])}}}" for part in parts[:4]]
+    shown = [f"{{{_listed([name(k) for k in part])}}}" for part in parts[:4]]
     return " ".join(shown) + (f" … {len(parts) - 4} more" if len(parts) > 4 else "")
 
 
@@ -136,7 +140,7 @@ def _print_graphs(graphs: TokenGraphs, record: dict[str, Any]) -> None:
     for line in findings(record):
         click.echo(line)
     largest = sorted(graphs, key=lambda graph: -len(graph.tokens))[:_MOST_GRAPHS]
-    table = Table("last token", "tokens", "edges", "components", "layers", "highest priority")
+    table = Table("last token", "tokens", "edges", "components", "layers", "top layer")
     for graph in largest:
         counts = (len(graph.tokens), len(graph.edges), len(graph.layer), graph.layer.max() + 1)
         table.add_row(
@@ -153,9 +157,8 @@ def _print_graph(record: dict[str, Any]) -> None:
     depth = max(part["layer"] for part in record["components"])
     for layer in range(depth + 1):
         parts = [part["tokens"] for part in record["components"] if part["layer"] == layer]
-        shown = " ".join(f"{{{_short(names)}}}" for names in parts[:_MOST_TOKENS])
-        more = f" … {len(parts) - _MOST_TOKENS} more" if len(parts) > _MOST_TOKENS else ""
-        click.echo(f"  priority {layer + 1}: {shown}{more}")
+        shown = " ".join(f"{{{_listed(names, None)}}}" for names in parts)
+        click.echo(f"  layer {layer + 1}: {shown}")
 
 
 def _print_next(record: dict[str, Any]) -> None:
@@ -165,16 +168,18 @@ def _print_next(record: dict[str, Any]) -> None:
     click.echo(f"rule: {record['rule']} – {record['meaning']}")
     if record["beaten"]:
         margin = "at least 1" if record["margin"] is None else f"{record['margin']:.4g}"
-        click.echo(f"suppressed: {_short(record['beaten'])} (margin {margin})")
+        click.echo(f"suppressed: {_listed(record['beaten'])}, by a margin of {margin}")
+    if record["strange"]:
+        click.echo(f"never seen with this last token: {_listed(record['strange'])}")
 
 
 def print_record(graphs: TokenGraphs, record: dict[str, Any]) -> None:
     """What was asked for: the graphs, one of them, or what comes next."""
+    if "last" in record:
+        _print_graph(record["last"])
     if "next" in record:
         _print_next(record["next"])
-    elif "last" in record:
-        _print_graph(record["last"])
-    else:
+    if "last" not in record and "next" not in record:
         _print_graphs(graphs, record)
     for kind in ("graphml", "html"):
         if kind in record:

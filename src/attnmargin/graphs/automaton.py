@@ -46,6 +46,7 @@ class Next:
     tokens: list[tuple[str, float]]  # those of positive probability, most likely first
     beaten: list[str]  # other tokens of the prompt
     margin: float  # of W_mm between the two; infinite where nothing is beaten, NaN if not computed
+    strange: list[str]  # tokens of the prompt that were never seen with this last token
 
     @property
     def decided(self) -> bool:
@@ -158,7 +159,8 @@ class Automaton:
             rule = _open_rule(graph, tokens, best)
         share = np.zeros(len(tokens))
         share[best] = counts[best] * np.exp(soft[best] - soft[best].max())
-        return self._answer(tokens, share / share.sum(), hard, rule)
+        strange = tokens if graph is None else tokens[graph.components_of(tokens) < 0]
+        return self._answer(tokens, share / share.sum(), hard, rule, strange)
 
     def _graph(self, last: int) -> TokenGraph | None:
         if last not in self._graphs:
@@ -171,6 +173,7 @@ class Automaton:
         share: NDArray[np.float64],
         hard: NDArray[np.float64],
         rule: Rule,
+        strange: NDArray[np.int64],
     ) -> Next:
         best, distribution = share > 0.0, torch.zeros(self.graphs.K, dtype=torch.float64)
         distribution[torch.from_numpy(tokens)] = torch.from_numpy(share)
@@ -179,7 +182,8 @@ class Automaton:
         chosen = [(name(int(tokens[i])), float(share[i])) for i in order if best[i]]
         beaten = [name(int(tokens[i])) for i in range(len(tokens)) if not best[i]]
         margin = hard[best].max() - hard[~best].max() if beaten else np.inf
-        return Next(rule, distribution, chosen, beaten, float(margin))
+        unknown = [name(int(k)) for k in strange]
+        return Next(rule, distribution, chosen, beaten, float(margin), unknown)
 
     def _hard_logits(
         self,
@@ -197,7 +201,7 @@ class Automaton:
         if dominant is not None and len(graph.condensation) > _LARGE:
             return np.full(len(tokens), np.nan)
         if last not in self._hard:
-            self._hard[last] = _margins(graph)
+            self._hard[last] = margins(graph)
         place, known = graph.places_of(tokens)
         return np.where(known, self._hard[last][place], 0.0)
 
@@ -249,7 +253,7 @@ def _open_rule(
     return Rule.MARGIN if best.sum() == 1 or together else Rule.TIE
 
 
-def _margins(graph: TokenGraph) -> NDArray[np.float64]:
+def margins(graph: TokenGraph) -> NDArray[np.float64]:
     """Logits of W_mm for orthonormal embeddings, ``(N,)``: one number per component.
 
         min Σ_c |c| w_c²  subject to  w_c − w_c′ ≥ 1 for every edge c → c′

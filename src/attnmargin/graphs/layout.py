@@ -27,10 +27,14 @@ class Ring:
 @final
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Places of tokens ``(N, 2)``, the highest layer on top, and rings around components."""
+    """Places of tokens ``(N, 2)``, the first layer on top, and rings around components.
+
+    ``edges`` are heights between one layer and the next.
+    """
 
     places: NDArray[np.float64]
-    rings: list[Ring]
+    rings: list[Ring]  # in the order of the components
+    edges: list[float]
 
 
 def layout(graph: TokenGraph) -> Layout:
@@ -40,9 +44,13 @@ def layout(graph: TokenGraph) -> Layout:
     """
     count = np.bincount(graph.component, minlength=len(graph.layer))
     radius = np.where(count > 1, 0.5 / np.sin(np.pi / np.maximum(count, 2)), 0.0)
-    places, rings = np.zeros((len(graph.tokens), 2)), []
+    places = np.zeros((len(graph.tokens), 2))
+    rings: list[Ring] = []
+    edges: list[float] = []
     y, lean = 0.0, 1.0
     for parts in _rows(graph.layer, 2.0 * radius + 1.0):
+        if rings and graph.layer[parts[0]] != graph.layer[rings[-1].component]:
+            edges.append(y + 0.55)
         widths = 2.0 * radius[parts] + 1.0
         tall = float(radius[parts].max())
         y -= tall
@@ -57,7 +65,8 @@ def layout(graph: TokenGraph) -> Layout:
             places[inside] = (x, y) + radius[part] * circle
             rings.append(Ring(int(part), float(x), y, float(radius[part]) + 0.3))
         y -= tall + 1.1
-    return Layout(places, rings)
+    rings.sort(key=lambda ring: ring.component)
+    return Layout(places, rings, edges)
 
 
 def _rows(layer: NDArray[np.int64], widths: NDArray[np.float64]) -> Iterator[list[int]]:

@@ -52,6 +52,11 @@ class TokenGraph:
         found: Ids = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
         return found
 
+    @property
+    def inner(self) -> Ids:
+        """Edges inside components, ``(m, 2)``, places in tokens."""
+        return self.edges[self.component[self.edges[:, 0]] == self.component[self.edges[:, 1]]]
+
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
         """Which component dominates which, on whatever path, bool ``(C, C)``."""

@@ -1,7 +1,7 @@
 // Looks through the graphs of a page: layers of one graph, what a token dominates, what comes next.
 "use strict";
 (() => {
-  const { names, graphs, rest } = JSON.parse(document.getElementById("graphs").textContent);
+  const { names, graphs, rest, file } = JSON.parse(document.getElementById("graphs").textContent);
   const place = new Map(names.map((name, id) => [name, id]));
   const byLast = new Map(graphs.map((graph) => [graph.last, graph]));
   const $ = (id) => document.getElementById(id);
@@ -57,7 +57,7 @@
 
   const layerRow = (graph, groups, layer, filter) => {
     const row = element("div", "layer");
-    row.append(element("h4", "", `priority ${layer + 1}`));
+    row.append(element("h4", "", `layer ${layer + 1}`));
     const parts = graph.layers.flatMap((own, part) => (own === layer ? [part] : []));
     const wanted = parts.filter((p) => groups[p].some((t) => names[t].includes(filter)));
     const list = element("div", "groups");
@@ -90,7 +90,7 @@
     $("layers").replaceChildren();
     $("about").textContent = graph ? "Choose a token to see what it dominates."
       : id === undefined ? "This token is not in the vocabulary."
-      : rest.includes(id) ? "The graph of this token is too large for the page."
+      : rest.includes(id) ? "The graph of this token was left out to keep the page small."
       : "No sequence ends with this token.";
     shown = graph || null;
     if (!graph) return;
@@ -101,40 +101,65 @@
     }
   };
 
-  // The rule of the automaton, as far as the graph decides it.
-  const answer = (prompt) => {
-    const words = prompt.trim().split(/\s+/).filter((word) => word);
-    if (!words.length) return "";
-    const unknown = words.find((word) => !place.has(word));
-    if (unknown) return `“${unknown}” is not in the vocabulary.`;
-    const ids = words.map((word) => place.get(word));
-    const last = ids[ids.length - 1], graph = byLast.get(last);
-    if (!graph) {
-      return rest.includes(last) ? `The graph of “${names[last]}” is too large for the page.`
-        : `No sequence ends with “${names[last]}”: nothing was learnt about it.`;
-    }
-    const at = new Map(graph.tokens.map((token, i) => [token, i]));
-    const tokens = [...new Set(ids)];
-    const open = "The graph leaves the order open; attnmargin graph --next asks the margin.";
-    if (tokens.some((token) => !at.has(token))) return open;
-    const part = (token) => graph.components[at.get(token)];
-    const top = tokens.map(part).reduce((a, b) => (graph.layers[b] < graph.layers[a] ? b : a));
-    const down = reached(graph, top, false);
-    if (tokens.some((token) => part(token) !== top && !down.has(part(token)))) return open;
-    const best = tokens.filter((token) => part(token) === top);
-    if (best.length === 1) return `“${names[best[0]]}”, by retrieval: it dominates all others.`;
-    const soft = best.map((token) => graph.soft[at.get(token)]);
-    if (soft.some((x) => x === null)) {
-      return `A composition of ${best.map((token) => `“${names[token]}”`).join(", ")}.`;
-    }
-    const most = Math.max(...soft);
+  const quoted = (tokens) => tokens.map((token) => `“${names[token]}”`).join(", ");
+
+  // Shares of tokens by how often they stand and by their soft logits.
+  const composed = (ids, best, soft) => {
+    const most = soft.reduce((a, b) => Math.max(a, b), -Infinity);
     const weight = best.map((token, i) =>
       ids.filter((id) => id === token).length * Math.exp(soft[i] - most));
     const total = weight.reduce((a, b) => a + b, 0);
     const parts = best.map((token, i) => [weight[i] / total, names[token]]);
     parts.sort((a, b) => b[0] - a[0]);
-    return parts.map(([share, name]) => `“${name}” ${share.toFixed(4)}`).join(", ") +
-      ": a composition inside the dominant component.";
+    return parts.map(([share, name]) => `“${name}” ${share.toFixed(4)}`).join(", ");
+  };
+
+  // The component that dominates all others of some tokens, or −1.
+  const dominant = (graph, parts) => {
+    const top = parts.reduce((a, b) => (graph.layers[b] < graph.layers[a] ? b : a));
+    const down = reached(graph, top, false);
+    return parts.every((part) => part === top || down.has(part)) ? top : -1;
+  };
+
+  // Where the graph leaves the order open: the logits of the max-margin direction.
+  const byMargin = (graph, at, tokens, prompt) => {
+    const strange = tokens.filter((token) => !at.has(token));
+    const note = strange.length ? ` Never seen with this last token: ${quoted(strange)}.` : "";
+    if (graph.hard === null) {
+      return "The graph does not order all of these tokens, and is too large for the page to say " +
+        `more. Ask: attnmargin graph ${file} --next "${prompt}"${note}`;
+    }
+    const hard = tokens.map((token) => (at.has(token) ? graph.hard[at.get(token)] : 0));
+    const most = hard.reduce((a, b) => Math.max(a, b), -Infinity);
+    const best = tokens.filter((token, i) => hard[i] > most - 1e-5);
+    const why = "the graph does not order all of these tokens; the max-margin direction";
+    return (best.length === 1 ? `${quoted(best)}: ${why} decides.`
+      : `${quoted(best)}: ${why} does not tell them apart.`) + note;
+  };
+
+  // The rule of the automaton.
+  const answer = (prompt) => {
+    const words = prompt.trim().split(/\s+/).filter((word) => word);
+    if (!words.length) return "";
+    const unknown = words.find((word) => !place.has(word));
+    if (unknown) return `“${unknown}” is not in the vocabulary.`;
+    const ids = words.map((word) => place.get(word)), tokens = [...new Set(ids)];
+    if (tokens.length === 1) return `${quoted(tokens)}: there is no other token.`;
+    const last = ids[ids.length - 1], graph = byLast.get(last);
+    if (!graph) {
+      return rest.includes(last) ? `The graph of ${quoted([last])} was left out to keep the page small.`
+        : `No sequence ends with ${quoted([last])}: nothing was learnt about it.`;
+    }
+    const at = new Map(graph.tokens.map((token, i) => [token, i]));
+    if (tokens.some((token) => !at.has(token))) return byMargin(graph, at, tokens, prompt);
+    const parts = tokens.map((token) => graph.components[at.get(token)]);
+    const top = dominant(graph, parts);
+    if (top < 0) return byMargin(graph, at, tokens, prompt);
+    const best = tokens.filter((token, i) => parts[i] === top);
+    if (best.length === 1) return `${quoted(best)}, by retrieval: it dominates all others.`;
+    const soft = best.map((token) => graph.soft[at.get(token)]);
+    if (soft.some((x) => x === null)) return `A composition of ${quoted(best)}.`;
+    return `${composed(ids, best, soft)}: a composition inside the dominant component.`;
   };
 
   $("last").addEventListener("input", show);

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnmargin.graph_table import findings
 from attnmargin.graphs import TokenGraph, TokenGraphs
+from attnmargin.graphs.automaton import margins
 from attnmargin.report.graph_drawing import drawing
 from attnmargin.report.html import figure, page, paragraph, section, write_page
 from attnmargin.version import VERSION
@@ -17,13 +18,22 @@ from attnmargin.version import VERSION
 # Graphs that are drawn, and their size at most.
 _MOST_DRAWINGS, _LARGEST_DRAWING = 12, 24
 # Numbers that the page carries at most, and the largest component whose shares it carries.
-_MOST_NUMBERS, _LARGEST_COMPONENT = 600_000, 300
+_MOST_NUMBERS, _LARGEST_COMPONENT = 1_500_000, 300
+# Edges between components of a graph whose margins it carries.
+_MOST_EDGES = 250
 
 _STYLE = """<style>
-svg.graph { color: var(--open); } .graph .ring { fill: none; stroke: #3a7bbf; stroke-dasharray: 5 4;
-  stroke-width: 1.3; } .graph .edge { stroke: currentColor; stroke-width: 1.4; fill: none;
+svg.graph { color: var(--open); } .graph .ring { fill: none; stroke: #4a90d9; stroke-dasharray: 5 4;
+  stroke-width: 1.6; } .graph .edge { stroke: currentColor; stroke-width: 1.4; fill: none;
   marker-end: url(#tip); } .graph rect { fill: Canvas; stroke: currentColor; }
 .graph text { fill: CanvasText; font-size: 14px; text-anchor: middle; }
+.graph .between { stroke: var(--line); stroke-width: 1; }
+.drawings { display: grid; gap: 1.2rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); align-items: start; }
+.drawings figure { overflow-x: auto; } .drawings svg
+  { max-width: max(100%, 30rem); }
+.legend .chip { cursor: default; font-size: .85rem; } .ask.wide label, .ask.wide input
+  { width: min(100%, 44rem); }
 .layer { border-top: 1px solid var(--line); padding: .4rem 0; } .layer h4 { margin: 0 0 .3rem;
   font-size: .85rem; opacity: .75; font-weight: 500; }
 .groups { display: flex; flex-wrap: wrap; gap: .35rem; } .group { border: 1.5px dashed #3a7bbf;
@@ -40,15 +50,20 @@ svg.graph { color: var(--open); } .graph .ring { fill: none; stroke: #3a7bbf; st
 </style>"""
 
 _WORDS = (
-    "For each last token there is one graph. An arrow leads from a token that came next to a token "
-    "that it was seen with, and so was preferred to. Tokens that can be reached from each other "
-    "form a component (dashed): none of them has priority. Attention, trained long enough to "
-    "predict the next token, looks at the last token, keeps the tokens of the highest component "
-    "that is present, suppresses all others, and shares itself among the kept ones."
+    "For each last token there is one graph. An arrow A → B means: both stood in a sequence with "
+    "this last token, and A came next. Tokens that arrows lead to and fro between form a component "
+    "(dashed): none of them has priority. Attention, trained long enough to predict the next "
+    "token, looks at the last token, keeps the tokens of the component that dominates all others "
+    "of the prompt, suppresses the rest, and shares itself among the kept ones."
+)
+_LAYERS = (
+    "A layer is how many arrows lead down to a component. Only what a path of arrows connects is "
+    "ordered: tokens of one layer that are not in one component are neither equal nor ranked."
 )
 _SOURCE = (
     "Theory: Y. Li, Y. Huang, M. E. Ildiz, A. S. Rawat, S. Oymak, Mechanics of Next Token "
-    "Prediction with Self-Attention, Theorem 3; log-loss, C Eᵀ = I, orthonormal embeddings."
+    "Prediction with Self-Attention, Theorem 3: log-loss, a head that reads every token exactly, "
+    "and embeddings that are orthonormal."
 )
 
 
@@ -57,10 +72,10 @@ def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Pat
     title = f"What attention learns from {Path(record['file']).name}"
     parts = [
         _STYLE,
-        *map(paragraph, (*findings(record), _WORDS)),
+        *map(paragraph, (*findings(record), _WORDS, _LAYERS)),
         _next(record.get("next")),
         _drawings(graphs),
-        _explorer(graphs),
+        _explorer(graphs, record["file"]),
         f"<footer><p><small>{escape(_SOURCE)} attnmargin {VERSION}</small></p></footer>",
     ]
     return write_page(path, page(title, "".join(parts)))
@@ -91,9 +106,17 @@ def _drawings(graphs: TokenGraphs) -> str:
         for graph in small[:_MOST_DRAWINGS]
     ]
     left = len(graphs) - len(shown)
-    note = f"{left:,} more graphs are in the list below." if left else ""
-    words = "The highest priority is on top; arrows that others imply are left out. " + note
-    pictures = f'<div class="pictures">{"".join(shown)}</div>'
+    note = (
+        f"Drawn are the most frequent last tokens whose graphs have at most {_LARGEST_DRAWING} "
+        f"tokens; the other {left:,} graphs can be looked through below."
+        if left
+        else ""
+    )
+    words = (
+        "From the first layer on top down, lines between layers; arrows that others imply are left "
+        f"out, and an arrow at a ring is one of the whole component. {note}"
+    )
+    pictures = f'<div class="drawings">{"".join(shown)}</div>'
     return section("The graphs", paragraph(words), pictures)
 
 
@@ -102,24 +125,29 @@ def _count(graph: TokenGraph) -> str:
     return f"{tokens} token{'s' * (tokens > 1)}, {parts} component{'s' * (parts > 1)}"
 
 
-def _explorer(graphs: TokenGraphs) -> str:
+def _explorer(graphs: TokenGraphs, file: str) -> str:
     """Fields to choose a graph and to ask what comes next, with the graphs as data."""
     carried, rest = _carried(graphs)
     names = [graphs.vocabulary.name(k) for k in range(graphs.K)]
-    data = {"names": names, "graphs": carried, "rest": rest}
+    data = {"names": names, "graphs": carried, "rest": rest, "file": file}
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     options = "".join(f'<option value="{escape(names[g["last"]])}">' for g in carried)
     first = escape(names[carried[0]["last"]]) if carried else ""
     script = files("attnmargin.report").joinpath("explorer.js").read_text("utf-8")
-    note = f"{len(rest):,} graphs are too large for this page. " if rest else ""
+    note = f"{len(rest):,} graphs are left out to keep this page small. " if rest else ""
     fields = (
         '<div class="ask"><label>last token<input id="last" list="lasts" value="' + first + '">'
         f'</label><datalist id="lasts">{options}</datalist>'
-        '<label>show tokens with<input id="filter"></label></div>'
-        '<p id="about" aria-live="polite"></p><div id="layers"></div>'
+        '<label>only tokens that contain<input id="filter"></label></div>'
+        '<p id="about" aria-live="polite"></p>'
+        '<p class="legend"><span class="here"><span class="chip">chosen</span></span> '
+        '<span class="below"><span class="chip">dominated by it</span></span> '
+        '<span class="above"><span class="chip">dominates it</span></span></p>'
+        '<div id="layers"></div>'
     )
     ask = (
-        '<div class="ask"><label>tokens, separated by blanks<input id="prompt"></label></div>'
+        '<div class="ask wide"><label>tokens of a sequence, separated by blanks, the last one last'
+        f'<input id="prompt" placeholder="{escape(_example(graphs))}"></label></div>'
         '<p id="answer" aria-live="polite"></p>'
     )
     return (
@@ -129,11 +157,19 @@ def _explorer(graphs: TokenGraphs) -> str:
     )
 
 
+def _example(graphs: TokenGraphs) -> str:
+    """The first sequence of the data, as a prompt."""
+    if graphs.samples is None or graphs.samples.n == 0:
+        return ""
+    first = graphs.samples.tokens[: graphs.samples.start[1]]
+    return " ".join(graphs.vocabulary.name(int(k)) for k in first[-12:])
+
+
 def _carried(graphs: TokenGraphs) -> tuple[list[dict[str, Any]], list[int]]:
     """Graphs as plain numbers, the most frequent last tokens first, and those left out."""
     left, found, rest = _MOST_NUMBERS, [], []
     for graph in _by_frequency(graphs):
-        size = 2 * len(graph.tokens) + 2 * len(graph.condensation)
+        size = 4 * len(graph.tokens) + 2 * len(graph.condensation)
         if size > left:
             rest.append(graph.last)
             continue
@@ -146,6 +182,7 @@ def _carried(graphs: TokenGraphs) -> tuple[list[dict[str, Any]], list[int]]:
                 "layers": graph.layer.tolist(),
                 "edges": graph.condensation.tolist(),
                 "soft": _soft(graphs, graph),
+                "hard": _hard(graph),
             }
         )
     return found, rest
@@ -164,3 +201,10 @@ def _soft(graphs: TokenGraphs, graph: TokenGraph) -> list[float | None]:
     if graphs.samples is None or largest > _LARGEST_COMPONENT:
         return [None] * len(graph.tokens)
     return [round(float(x), 6) for x in graphs.shares(graph)]
+
+
+def _hard(graph: TokenGraph) -> list[float] | None:
+    """Logits of W_mm, rounded; None where there are too many edges to solve for them here."""
+    if len(graph.condensation) > _MOST_EDGES:
+        return None
+    return [round(float(x), 6) for x in margins(graph)]

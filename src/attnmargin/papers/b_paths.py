@@ -1,0 +1,290 @@
+"""Paper B, figures 4 and 5, Theorem 4 and the regularisation paths: mirror descent on W."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.builders import label_problem, token_problem
+from attnmargin.data import AttentionData
+from attnmargin.measure import bregman, fit_rate
+from attnmargin.papers.b_examples import STEPS, example_2
+from attnmargin.papers.experiment import (
+    Arrays,
+    Claim,
+    Experiment,
+    Point,
+    Results,
+    Task,
+    at_least,
+    at_most,
+)
+from attnmargin.papers.series import mean_curve
+from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.sample import random_data, seed_of
+from attnmargin.selection import optimal_tokens
+from attnmargin.solvers import solve
+from attnmargin.training import Trajectory, regularization_path, train
+
+_SHAPE = (6, 8, 10)
+_POWERS = tuple(STEPS)
+_RECORDS = 100
+
+
+def _start(trials: int, d: int, name: str, seed: int) -> Tensor:
+    """Entries from N(0, 1), each trial with a seed of its own, ``(trials, d, d)``."""
+    drawn = []
+    for trial in range(trials):
+        generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))
+        drawn.append(torch.randn(d, d, generator=generator, dtype=torch.float64))
+    return torch.stack(drawn)
+
+
+def descend(data: AttentionData, q: float, steps: int, **options: Any) -> Trajectory:
+    """ℓq descent on W; q = 2 is gradient descent."""
+    method = "gd" if q == 2.0 else "mirror"
+    return train(data, method=method, p=q, steps=steps, **options)
+
+
+def divergence(W_mm: Tensor, W: Tensor, p: float) -> Tensor:
+    """``D_ψ(W_mm/‖W_mm‖_p, W/‖W‖_p)`` of a trajectory, ``(R, B)``, one record at a time."""
+    return torch.stack([bregman(W_mm, w, p) for w in W])
+
+
+# --- figures 4 and 5 ------------------------------------------------------------------------
+
+
+def _run_fig4(task: Task) -> Arrays:
+    q = task.settings["q"]
+    data = random_data(*_SHAPE, trials=task.trials, name="B:fig4", seed=task.seed)
+    init = _start(task.trials, _SHAPE[2], "B:fig4 start", task.seed)
+    run = descend(data, q, STEPS[q], lr=0.1, init=init, record=STEPS[q] // _RECORDS,
+                  progress=task.tell)  # fmt: skip
+    problem = token_problem(data.X, data.z, run.selection[-1])
+    solutions = {p: solve(problem, p) for p in _POWERS}
+    good = torch.as_tensor(np.stack([s.optimal for s in solutions.values()])).all(0)
+    arrays = {"steps": run.steps.numpy(), "solved": good.numpy()}
+    for p, solution in solutions.items():
+        far = divergence(solution.W[good], run.W[:, good], p)
+        arrays[f"far{p:g}"] = far.numpy()
+    first = int(good.nonzero()[0])
+    largest = solutions[q].W[first].abs().flatten().topk(2).indices.numpy()
+    arrays["entries"] = run.W[:, first].flatten(1)[:, largest].numpy()
+    arrays["target"] = solutions[q].W[first].flatten()[largest].numpy()
+    return arrays
+
+
+def _claims_fig4(results: Results) -> list[Claim]:
+    claims = []
+    for q in _POWERS:
+        own = results[f"q{q:g}"]
+        ends = {p: own[f"far{p:g}"][-1] for p in _POWERS}
+        count = len(ends[q])
+        words = f"ℓ{q:g} path: mean divergence to the ℓ{q:g} solution, {count} trials"
+        claims.append(at_most(words, float(ends[q].mean()), 0.02))
+        for p in _POWERS:
+            if p != q:
+                ratio = float((ends[p] / _scale(p)).mean() / (ends[q] / _scale(q)).mean())
+                claims.append(at_least(f"ℓ{q:g} path: how much further it is from the ℓ{p:g} one, "
+                                       "in units of squared angle", ratio, 3.0))  # fmt: skip
+    return claims
+
+
+def _scale(p: float) -> float:
+    """Divergence per squared distance near the solution: (p − 1)/2, as for p = 2."""
+    return 0.5 * (p - 1.0)
+
+
+def _band(name: str, steps: NDArray[Any], values: NDArray[Any], style: int) -> Series:
+    """Mean with a band of one standard deviation, as in the paper."""
+    mean, spread = values.mean(1), values.std(1)
+    return {"kind": "line", "name": name, "x": steps, "y": mean,
+            "low": np.maximum(mean - spread, 0.1 * mean), "high": mean + spread,
+            "style": style}  # fmt: skip
+
+
+def _pictures_fig4(results: Results) -> list[Picture]:
+    panels = []
+    for q in _POWERS:
+        own = results[f"q{q:g}"]
+        series = [_band(f"to the ℓ{p:g} solution", own["steps"][1:], own[f"far{p:g}"][1:], i)
+                  for i, p in enumerate(_POWERS)]  # fmt: skip
+        panels.append(Panel(title=f"ℓ{q:g} descent", axes=("step", "directional divergence"),
+                            series=series, logarithmic=(False, True)))  # fmt: skip
+    caption = (
+        "n = 6, T = 8, d = 10: directional Bregman divergence of ℓq mirror descent to the "
+        "solutions of ℓp-AttSVM for the tokens that it selects; means with bands of one "
+        "standard deviation. It vanishes for p = q only."
+    )
+    return [Picture(name="fig4", caption=caption, panels=panels, columns=3)]
+
+
+def _turn(own: Arrays) -> float:
+    """Cosine of the angle between the last steps of two entries and their solution."""
+    way = own["entries"][-1] - own["entries"][len(own["entries"]) // 2]
+    target = own["target"]
+    return float(way @ target / (np.linalg.norm(way) * np.linalg.norm(target)))
+
+
+def _claims_fig5(results: Results) -> list[Claim]:
+    return [
+        at_least(f"ℓ{q:g} path: cosine of the second half with the line of its solution",
+                 _turn(results[f"q{q:g}"]), 0.99)
+        for q in _POWERS
+    ]  # fmt: skip
+
+
+def _pictures_fig5(results: Results) -> list[Picture]:
+    panels = []
+    for q in _POWERS:
+        own = results[f"q{q:g}"]
+        path, target = own["entries"], own["target"]
+        line = np.outer([0.0, np.linalg.norm(path[-1]) / np.linalg.norm(target)], target)
+        series: list[Series] = [
+            {"kind": "line", "name": "path of W", "x": path[:, 0], "y": path[:, 1]},
+            {"kind": "line", "name": f"direction of the ℓ{q:g} solution", "x": line[:, 0],
+             "y": line[:, 1], "style": 1},
+        ]  # fmt: skip
+        panels.append(Panel(title=f"p = {q:g}", axes=("one entry of W", "another"), series=series))
+    caption = "One trial of figure 4: the two largest entries of the solution, along training."
+    return [Picture(name="fig5", caption=caption, panels=panels, columns=3)]
+
+
+# --- Theorem 4 ------------------------------------------------------------------------------
+
+_RATE_POWERS = (1.5, 1.75, 2.0, 3.0, 4.0)
+_RATE_STEPS = 100_000
+
+
+def _run_rates(task: Task) -> Arrays:
+    """Plain descent, not normalised, from a start along its solution, where Theorem 4 applies."""
+    p = task.settings["p"]
+    data = random_data(*_SHAPE, trials=task.trials, name="B:rates", seed=task.seed, min_gap=0.1)
+    alpha = optimal_tokens(data)
+    solution = solve(token_problem(data.X, data.z, alpha), p)
+    start = 3.0 * solution.W
+    run = descend(data, p, _RATE_STEPS, lr=0.5, normalize=False, init=start,
+                  record=_RATE_STEPS // 200, progress=task.tell)  # fmt: skip
+    stays = (run.selection[-1] == alpha).all(-1)
+    far = divergence(solution.W[stays], run.W[1:, stays], p)
+    return {"steps": run.steps[1:].numpy(), "far": far.numpy()}
+
+
+def _bound(p: float, k: NDArray[Any]) -> NDArray[Any]:
+    """The rate of eq. (6), without its constant."""
+    log = np.log(k)
+    if p > 2.0:
+        return np.log(log) / log
+    power = 2.0 if p == 2.0 else 1.0
+    return np.log(log) ** power / log ** (1.0 if p == 2.0 else p - 1.0)
+
+
+def _claims_rates(results: Results) -> list[Claim]:
+    claims = []
+    for p in _RATE_POWERS:
+        own = results[f"p{p:g}"]
+        k, far = own["steps"].astype(float), own["far"].mean(1)
+        late = k >= k[-1] / 30
+        own_fit = fit_rate(np.log(k[late]), far[late])
+        allowed = fit_rate(np.log(k[late]), _bound(p, k)[late])
+        claims.append(
+            Claim(f"p = {p:g}: power of log k in the mean divergence, {own['far'].shape[1]} trials",
+                  own_fit.slope, f"≤ {allowed.slope:.3f}, that of Theorem 4",
+                  own_fit.slope <= allowed.slope)
+        )  # fmt: skip
+    return claims
+
+
+def _pictures_rates(results: Results) -> list[Picture]:
+    series: list[Series] = []
+    for i, p in enumerate(_RATE_POWERS):
+        own = results[f"p{p:g}"]
+        series.append(mean_curve(f"p = {p:g}", own["steps"], own["far"], log=True, colour=i))
+        bound = _bound(p, own["steps"].astype(float))
+        scaled = bound * own["far"][-1].mean() / bound[-1]
+        series.append({"kind": "line", "name": "", "x": own["steps"], "y": scaled, "style": 2,
+                       "colour": i})  # fmt: skip
+    panel = Panel(title="plain mirror descent", axes=("step k", "directional divergence"),
+                  series=series, logarithmic=(True, True))  # fmt: skip
+    caption = (
+        "Theorem 4: divergence of ℓp descent from its solution, started along it; means with 95 % "
+        "bands. Dotted: the rate of the theorem, through the last point."
+    )
+    return [Picture(name="rates", caption=caption, panels=[panel], columns=1)]
+
+
+# --- Theorems 1 and 5 -----------------------------------------------------------------------
+
+_RADII = (30.0, 100.0, 300.0, 1000.0)
+
+
+def _run_path(task: Task) -> Arrays:
+    p, joint = task.settings["p"], task.settings["joint"]
+    if joint:
+        data = example_2()
+        path = regularization_path(data, _RADII, parameter="vW", p=p, progress=task.tell)
+        chosen = path.selection[-1]
+        assert data.y is not None
+        assert path.v is not None
+        W = solve(token_problem(data.X, data.z, chosen), p).W
+        v = solve(label_problem(data.X, data.y, chosen), p).W
+        far = torch.stack((divergence(W, path.W, p),
+                           divergence(v, path.v.unsqueeze(-1), p)), -1)  # fmt: skip
+        return {"radius": path.steps.numpy(), "far": far.numpy()}
+    data = random_data(*_SHAPE, trials=task.trials, name="B:path", seed=task.seed, min_gap=0.1)
+    path = regularization_path(data, _RADII, p=p, progress=task.tell)
+    W = solve(token_problem(data.X, data.z, optimal_tokens(data)), p).W
+    return {"radius": path.steps.numpy(), "far": divergence(W, path.W, p).numpy()}
+
+
+_PATHS = {
+    f"{'joint' if joint else 'W'}{p:g}": {"p": p, "joint": joint}
+    for joint in (False, True)
+    for p in _POWERS
+}
+
+
+def _claims_path(results: Results) -> list[Claim]:
+    claims = []
+    for key, settings in _PATHS.items():
+        far = results[key]["far"]
+        name = "ℓp-JointRP, W and v" if settings["joint"] else f"ℓp-AttRP, {far.shape[1]} trials"
+        words = f"{name}, p = {settings['p']:g}: divergence at R = {_RADII[-1]:g}, worst"
+        claims.append(at_most(words, float(far[-1].max()), 1e-2))
+    return claims
+
+
+def _pictures_path(results: Results) -> list[Picture]:
+    panels = []
+    for joint in (False, True):
+        series: list[Series] = []
+        for i, p in enumerate(_POWERS):
+            own = results[f"{'joint' if joint else 'W'}{p:g}"]
+            series.append(mean_curve(f"p = {p:g}", own["radius"], np.maximum(own["far"], 1e-15),
+                                     log=True, style=i, marker="o"))  # fmt: skip
+        title = "ℓp-JointRP: W and v, Example 2" if joint else "ℓp-AttRP"
+        panels.append(Panel(title=title, axes=("norm R", "directional divergence"), series=series,
+                            logarithmic=(True, True)))  # fmt: skip
+    caption = (
+        "Best weights of ℓp norm R (Theorem 1), and best head and weights (Theorem 5): divergence "
+        "from the solutions of ℓp-AttSVM and ℓp-SVM; means with 95 % bands."
+    )
+    return [Picture(name="path", caption=caption, panels=panels, columns=2)]
+
+
+_FIG4 = tuple(Point(f"q{q:g}", {"q": q}) for q in _POWERS)
+
+EXPERIMENTS = (
+    Experiment("B:fig4", "ℓq paths against ℓp solutions", 100, _FIG4, _run_fig4, _claims_fig4,
+               _pictures_fig4),
+    Experiment("B:fig5", "Two entries of W along training", 100, _FIG4, _run_fig4, _claims_fig5,
+               _pictures_fig5, source="B:fig4"),
+    Experiment("B:rates", "Theorem 4: rates of convergence", 20,
+               tuple(Point(f"p{p:g}", {"p": p}) for p in _RATE_POWERS), _run_rates, _claims_rates,
+               _pictures_rates),
+    Experiment("B:path", "Theorems 1 and 5: ℓp regularisation paths", 20,
+               tuple(Point(key, settings) for key, settings in _PATHS.items()), _run_path,
+               _claims_path, _pictures_path),
+)  # fmt: skip
