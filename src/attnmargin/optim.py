@@ -9,7 +9,11 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from attnmargin.errors import InputError
+from attnmargin.mirror_kernel import fits, update
 from attnmargin.norms import scaled_norm
+
+# Parameters of fewer entries are not worth a kernel of their own.
+_WORTH_A_KERNEL = 1 << 14
 
 
 @final
@@ -31,6 +35,8 @@ class MirrorDescent(Optimizer):
             domain, where steps add up.
         weight_decay: decoupled, ``w ← (1 − lr · weight_decay) w`` before the step.
         foreach: update all parameters of a group, dtype and device in one go; None decides.
+        fused: one kernel per parameter on a GPU, see :mod:`attnmargin.mirror_kernel`; None uses it
+            for large parameters where it can run.
 
     Example:
         >>> import attnmargin as am, torch
@@ -51,6 +57,7 @@ class MirrorDescent(Optimizer):
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         foreach: bool | None = None,
+        fused: bool | None = None,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -59,6 +66,7 @@ class MirrorDescent(Optimizer):
             "momentum": momentum,
             "weight_decay": weight_decay,
             "foreach": foreach,
+            "fused": fused,
         }
         super().__init__(params, defaults)
 
@@ -158,11 +166,13 @@ def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str,
             w.mul_(1.0 - lr * decay)
     if p == 2.0:
         _descend_plainly(parameters, gradients, lr, group["foreach"])
-    elif group["foreach"] is False or len(parameters) < 2:
-        for w, g in zip(parameters, gradients, strict=True):
-            w.copy_(mirror_update(w, lr * g.to(_working(w)), p))
     else:
-        _descend_together(parameters, gradients, lr, p)
+        parameters, gradients = _descend_fused(parameters, gradients, lr, p, group["fused"])
+        if group["foreach"] is False or len(parameters) < 2:
+            for w, g in zip(parameters, gradients, strict=True):
+                w.copy_(mirror_update(w, lr * g.to(_working(w)), p))
+        else:
+            _descend_together(parameters, gradients, lr, p)
 
 
 def _descend_plainly(
@@ -177,6 +187,30 @@ def _descend_plainly(
             w.add_(g, alpha=-lr)
     else:
         torch._foreach_add_(parameters, gradients, alpha=-lr)
+
+
+def _descend_fused(
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    lr: float | Tensor,
+    p: float,
+    fused: bool | None,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Update what the kernel can, and return the rest; small ones are better laid end to end."""
+    if fused is False:
+        return parameters, gradients
+    least = 0 if fused else _WORTH_A_KERNEL
+    left: tuple[list[Tensor], list[Tensor]] = ([], [])
+    for w, g in zip(parameters, gradients, strict=True):
+        if w.numel() >= least and fits(w, g):
+            update(w, g, lr, p)
+        elif fused:
+            needs = "dense float32 or half weights and gradients on a GPU, and Triton"
+            raise InputError("fused", f"True with {w.dtype} on {w.device}", needs)
+        else:
+            left[0].append(w)
+            left[1].append(g)
+    return left
 
 
 def _descend_together(

@@ -1,0 +1,39 @@
+"""The mirror update as one kernel for GPUs: one read of weight and gradient, one write.
+
+The formulas are those of :func:`attnmargin.optim.mirror_update`, in float32. It needs Triton, which
+comes with PyTorch where there is a GPU.
+"""
+
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+BLOCK = 1024
+_KINDS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+@cache
+def can_fuse() -> bool:
+    """Whether the compiler of the kernel is there."""
+    return find_spec("triton") is not None and torch.cuda.is_available()
+
+
+def fits(w: Tensor, g: Tensor) -> bool:
+    """Whether the kernel can update w by g in place: both dense on one GPU, not in float64."""
+    plain = w.is_cuda and g.device == w.device and w.dtype in _KINDS and g.dtype in _KINDS
+    return plain and w.is_contiguous() and g.is_contiguous() and can_fuse()
+
+
+def update(w: Tensor, g: Tensor, lr: float | Tensor, p: float) -> None:
+    """``∇ψ(w) ← ∇ψ(w) − lr · g`` in place."""
+    from attnmargin.mirror_triton import mirror
+
+    if not isinstance(lr, Tensor):
+        rate = torch.full((1,), lr, dtype=torch.float32, device=w.device)
+    else:
+        rate = lr.to(w.device, torch.float32).reshape(1)
+    n = w.numel()
+    with torch.cuda.device(w.device):
+        mirror[(-(-n // BLOCK),)](w, g, rate, n, p - 1.0, 1.0 / (p - 1.0), BLOCK=BLOCK)

@@ -1,0 +1,162 @@
+"""Texts as token ids: WordPiece from a vocabulary file, or words of the texts themselves."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.files import read_npz, write_npz
+from attnmargin.text import Corpus
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Labelled sequences of token ids; each begins with [CLS] and ends with [SEP]."""
+
+    ids: NDArray[Any]  # (total,)
+    start: NDArray[np.int64]  # (n + 1,)
+    labels: NDArray[np.int64]  # (n,)
+    vocabulary: list[str]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of tokens of each text, ``(n,)``."""
+        return np.diff(self.start)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def part(self, keep: NDArray[Any]) -> "Pieces":
+        """Some of the texts, by places."""
+        rows = [self.ids[self.start[i] : self.start[i + 1]] for i in keep]
+        start = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64)))
+        ids = np.concatenate(rows) if rows else self.ids[:0]
+        return Pieces(ids, start, self.labels[keep], self.vocabulary)
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``.npz``."""
+        words = np.array(self.vocabulary)
+        arrays = {"ids": self.ids, "start": self.start, "labels": self.labels, "words": words}
+        return write_npz(path, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote."""
+        stored = read_npz(path, needs=("ids", "start", "labels", "words"))
+        words = [str(word) for word in stored["words"]]
+        return cls(stored["ids"], stored["start"], stored["labels"], words)
+
+
+def word_pieces(
+    corpus: Corpus,
+    vocabulary: str | Path | Sequence[str],
+    length: int = 512,
+    cache: str | Path | None = None,
+) -> Pieces:
+    """Token ids of all texts, with at most ``length`` of them each, [CLS] and [SEP] included.
+
+    Args:
+        vocabulary: a file with one word piece per line, which the package tokenizers splits texts
+            into (lower case, as bert-base-uncased does); or a list of words, see
+            :func:`word_list`.
+        cache: a folder in which ids are kept, by the content of texts and vocabulary.
+
+    Example:
+        >>> import attnmargin as am, numpy as np
+        >>> corpus = am.Corpus(["a good film", "bad"], np.array([1, 0]), ("neg", "pos"))
+        >>> pieces = am.word_pieces(corpus, am.word_list(corpus.texts))
+        >>> [pieces.vocabulary[k] for k in pieces.ids[:5]]
+        ['[CLS]', 'a', 'good', 'film', '[SEP]']
+    """
+    if not isinstance(length, int) or length < 3:
+        raise InputError("length", repr(length), "a whole number of at least 3")
+    words = read_vocabulary(vocabulary) if isinstance(vocabulary, str | Path) else list(vocabulary)
+    missing = [word for word in SPECIAL if word not in words]
+    if missing:
+        raise InputError("vocabulary", f"one without {', '.join(missing)}", "all special tokens")
+    if cache is None:
+        return _split(corpus, words, length, isinstance(vocabulary, str | Path))
+    return _cached(corpus, words, length, isinstance(vocabulary, str | Path), Path(cache))
+
+
+def _cached(corpus: Corpus, words: list[str], length: int, pieces: bool, folder: Path) -> Pieces:
+    key = hashlib.sha256(f"{length} {pieces}".encode())
+    for part in (words, corpus.texts, corpus.labels.tolist()):
+        for item in part:
+            key.update(f"\x1f{item}".encode(errors="surrogatepass"))
+    path = folder / f"pieces-{key.hexdigest()[:24]}.npz"
+    if path.is_file():
+        return Pieces.load(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("cache", f"{folder} ({error.strerror})", "a folder to write to") from error
+    found = _split(corpus, words, length, pieces)
+    found.save(path)
+    return found
+
+
+def read_vocabulary(path: str | Path) -> list[str]:
+    """Word pieces of a file, one per line."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or getattr(error, "reason", error)
+        raise InputError("vocabulary", f"{path} ({reason})", "one word piece per line") from None
+    return text.splitlines()
+
+
+def word_list(texts: Sequence[str], least: int = 1) -> list[str]:
+    """A vocabulary of the words of some texts that occur often enough, most frequent first.
+
+    Example:
+        >>> import attnmargin as am
+        >>> am.word_list(["good good film", "film"], least=2)
+        ['[PAD]', '[UNK]', '[CLS]', '[SEP]', 'good', 'film']
+    """
+    counts = Counter(word for text in texts for word in _words(text))
+    kept = [word for word, count in counts.most_common() if count >= least]
+    return [*SPECIAL, *(word for word in kept if word not in SPECIAL)]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _split(corpus: Corpus, words: list[str], length: int, pieces: bool) -> Pieces:
+    rows = _by_pieces(corpus.texts, words) if pieces else _by_words(corpus.texts, words)
+    first, last = words.index("[CLS]"), words.index("[SEP]")
+    parts = [[first, *row[: length - 2], last] for row in rows]
+    start = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
+    kind = np.uint16 if len(words) <= 1 << 16 else np.int32
+    ids = np.fromiter((k for part in parts for k in part), kind, int(start[-1]))
+    return Pieces(ids, start, corpus.labels, words)
+
+
+def _by_words(texts: list[str], words: list[str]) -> list[list[int]]:
+    place = {word: k for k, word in enumerate(words)}
+    unknown = place["[UNK]"]
+    return [[place.get(word, unknown) for word in _words(text)] for text in texts]
+
+
+def _by_pieces(texts: list[str], words: list[str]) -> list[list[int]]:
+    try:
+        from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+    except ImportError as error:
+        raise MissingPackageError("splitting into word pieces", "attnmargin[text]") from error
+    place = {word: k for k, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordPiece(place, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return [found.ids for found in tokenizer.encode_batch(texts, add_special_tokens=False)]

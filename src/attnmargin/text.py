@@ -1,0 +1,188 @@
+"""Corpus: labelled texts of two classes, from tables and folders."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.errors import InputError, MissingPackageError
+
+Row = dict[str, Any]
+_POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """n texts with labels 0 and 1; ``classes`` are what these are called."""
+
+    texts: list[str]
+    labels: NDArray[np.int64]  # (n,)
+    classes: tuple[str, str]
+    splits: list[str] | None = None  # of every text, such as "train" and "test"
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def part(self, keep: Iterable[int] | NDArray[Any]) -> "Corpus":
+        """Some of the texts."""
+        places = [int(i) for i in keep]
+        splits = None if self.splits is None else [self.splits[i] for i in places]
+        return Corpus([self.texts[i] for i in places], self.labels[places], self.classes, splits)
+
+    def split(self, name: str) -> "Corpus":
+        """The texts of one split."""
+        if self.splits is None or name not in self.splits:
+            found = "none" if self.splits is None else ", ".join(sorted(set(self.splits)))
+            raise InputError("split", repr(name), f"one of the splits of the data: {found}")
+        return self.part(i for i, own in enumerate(self.splits) if own == name)
+
+
+def read_corpus(
+    path: str | Path,
+    text: str = "text",
+    label: str = "label",
+    *,
+    drop: Iterable[object] = (),
+) -> Corpus:
+    """Labelled texts from ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``, or a folder.
+
+    A folder has the layout of the official review data: ``pos/*.txt`` and ``neg/*.txt``, or these
+    within ``train`` and ``test``. Tables may have a column ``split``.
+
+    Args:
+        text, label: names of the columns.
+        drop: labels whose rows are left out, such as a neutral class.
+
+    Example:
+        >>> import attnmargin as am, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "reviews.csv")
+        >>> _ = path.write_text("text,label\\nwonderful,1\\nboring,0\\n")
+        >>> corpus = am.read_corpus(path)
+        >>> corpus.texts, corpus.labels.tolist(), corpus.classes
+        (['wonderful', 'boring'], [1, 0], ('0', '1'))
+    """
+    path = Path(path)
+    if path.is_dir():
+        rows: Iterator[Row] = _folder(path)
+        text, label = "text", "label"
+    else:
+        reader = _READERS.get(path.suffix.lower())
+        if reader is None:
+            needs = f"a folder, or a file of {', '.join(_READERS)}"
+            raise InputError("file", f"{path}", needs)
+        rows = reader(path)
+    return _corpus(rows, text, label, {str(value) for value in drop}, path)
+
+
+def _corpus(rows: Iterator[Row], text: str, label: str, drop: set[str], path: Path) -> Corpus:
+    texts, raw, splits = [], [], []
+    try:
+        for number, row in enumerate(rows, 1):
+            for column in (text, label):
+                if column not in row:
+                    found = ", ".join(map(str, row)) or "nothing"
+                    raise InputError("file", f"{path} with columns {found}", f"a column {column!r}")
+            value = row[label]
+            if value is None or str(value).strip() == "":
+                raise InputError("file", f"{path}, row {number} without a label", "labelled rows")
+            if _name(value) in drop:
+                continue
+            if not isinstance(row[text], str) or not row[text].strip():
+                raise InputError("file", f"{path}, row {number} without text", "text in every row")
+            texts.append(row[text])
+            raw.append(_name(value))
+            splits.append(str(row.get("split", "")))
+    except UnicodeDecodeError as error:
+        raise InputError("file", f"{path} ({error.reason})", "text in UTF-8") from None
+    except OSError as error:
+        raise InputError("file", f"{path!s:.200} ({error.strerror})", "a file of texts") from None
+    classes = _classes(raw, path)
+    labels = np.array([classes.index(value) for value in raw], dtype=np.int64)
+    return Corpus(texts, labels, classes, splits if any(splits) else None)
+
+
+def _name(value: Any) -> str:
+    """A label as a word: 1.0 is 1."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def _classes(raw: list[str], path: Path) -> tuple[str, str]:
+    """The two classes, the positive one last."""
+    found = sorted(set(raw))
+    if len(found) != 2:
+        shown = ", ".join(found[:6]) or "none"
+        raise InputError("file", f"{path} with {len(found)} classes ({shown})", "two classes")
+    first, second = found
+    positive = first.lower() in _POSITIVE and second.lower() not in _POSITIVE
+    return (second, first) if positive else (first, second)
+
+
+def _table(delimiter: str) -> Callable[[Path], Iterator[Row]]:
+    def read(path: Path) -> Iterator[Row]:
+        csv.field_size_limit(1 << 27)
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            try:
+                yield from csv.DictReader(stream, delimiter=delimiter, strict=True)
+            except csv.Error as error:
+                raise InputError("file", f"{path} ({error})", "a table of texts") from None
+
+    return read
+
+
+def _json_lines(path: Path) -> Iterator[Row]:
+    with path.open(encoding="utf-8-sig") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                where = f"{path}, line {number} ({error!s:.80})"
+                raise InputError("file", where, "one JSON object per line") from None
+            if not isinstance(row, dict):
+                raise InputError("file", f"{path}, line {number}", "one JSON object per line")
+            yield row
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingPackageError("reading .parquet", "attnmargin[text]") from error
+    try:
+        stored = pyarrow.parquet.ParquetFile(path)
+        for batch in stored.iter_batches(1024):
+            yield from batch.to_pylist()
+    except pyarrow.ArrowInvalid as error:
+        raise InputError("file", f"{path} ({error!s:.80})", "a .parquet file") from None
+
+
+def _folder(path: Path) -> Iterator[Row]:
+    """The official layout of the review data, or one split of it."""
+    roots = [path / name for name in ("train", "test") if (path / name).is_dir()] or [path]
+    found = False
+    for root in roots:
+        for label in ("neg", "pos"):
+            for file in sorted((root / label).glob("*.txt")):
+                found = True
+                row = {"text": file.read_text("utf-8"), "label": label}
+                yield row | ({"split": root.name} if root != path else {})
+    if not found:
+        raise InputError("file", f"the folder {path}", "pos/*.txt and neg/*.txt within it")
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".csv": _table(","),
+    ".tsv": _table("\t"),
+    ".jsonl": _json_lines,
+    ".parquet": _parquet,
+}

@@ -1,0 +1,61 @@
+"""What a trained classifier looks like: how sparse its weights are, and what it attends to."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attnmargin.pieces import Pieces
+from attnmargin.transformer import TextClassifier
+
+# Entries of at least this size are large (paper B, figure 8).
+LARGE = 0.06
+
+
+def sparsity(model: TextClassifier, edges: NDArray[Any]) -> dict[str, dict[str, Any]]:
+    """Histograms of ``|W_K|``, ``|W_Q|`` and ``|W_V|`` over all layers (paper B, figure 8).
+
+    Returns:
+        For each, the counts between ``edges``, the number of entries of at least 0.06, the number
+        of all, and the largest.
+    """
+    found = {}
+    for name, entries in model.projections().items():
+        sizes = entries.detach().abs().float().cpu().numpy()
+        found[name] = {
+            "counts": np.histogram(sizes, edges)[0].tolist(),
+            "large": int((sizes >= LARGE).sum()),
+            "all": int(sizes.size),
+            "largest": float(sizes.max()),
+        }
+    return found
+
+
+def attention_shares(model: TextClassifier, pieces: Pieces) -> list[NDArray[np.float64]]:
+    """Attention of the first position, mean of heads and layers, one array per text.
+
+    [CLS] and [SEP] are left out, and the shares of the others add up to one.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    found = []
+    for i in range(len(pieces)):
+        ids = pieces.ids[pieces.start[i] : pieces.start[i + 1]].astype(np.int64)
+        s = model.attention(torch.from_numpy(ids)[None].to(device))[0].mean(0)
+        inner = s[1:-1].double().cpu().numpy()
+        found.append(inner / inner.sum())
+    return found
+
+
+def pivotal_shares(
+    shares: Sequence[NDArray[np.float64]], words: Sequence[Sequence[str]], pivotal: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Share of the pivotal word of every text, and its rank among the words, 1 for the first."""
+    share, rank = [], []
+    for s, text, word in zip(shares, words, pivotal, strict=True):
+        own = np.array([token == word for token in text])
+        share.append(float(s[own].max()))
+        rank.append(1 + int((s > s[own].max()).sum()))
+    return np.array(share), np.array(rank)
