@@ -144,11 +144,12 @@ def test_claims_without_a_number_are_valid_json() -> None:
 
 SMALL = {"A:fig4": 3, "A:fig5": 3, "A:fig6": 2, "A:fig8": 6, "A:fig10": 2, "A:conjecture": 1}
 QUICK = ("A:fig1", "A:fig3", "A:fig7", "A:fig7-penalty", "A:fig9", "A:fig12")
+PAPER_B = ("B:example1", "B:fig2", "B:fig3")
 PAPER_C = ("C:fig2", "C:fig3", "C:fig4", "C:fig5", "C:fig6", "C:automaton", "C:convexity",
            "C:orthogonal", "C:path")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", QUICK + PAPER_C)
+@pytest.mark.parametrize("name", QUICK + PAPER_B + PAPER_C)
 def test_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
     record = reproduce(name, trials=min(experiments()[name].trials, 5), out=tmp_path)
     assert record["claims"]
@@ -164,9 +165,9 @@ def test_claims_of_paper_c_hold_at_small_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["A:fig5", "A:fig10", "A:conjecture"])
+@pytest.mark.parametrize("name", ["A:fig5", "A:fig10", "A:conjecture", "B:fig4", "B:fig6"])
 def test_long_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
-    record = reproduce(name, trials=SMALL[name], out=tmp_path)
+    record = reproduce(name, trials=SMALL.get(name, 3), out=tmp_path)
     assert record["claims"]
     if name == "A:fig5":
         shared = reproduce("A:fig2", trials=SMALL[name], out=tmp_path)
@@ -185,7 +186,7 @@ def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_p
     assert "4 of 4 claims hold" in summary
     assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
     listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
-    assert len(listed["figures"]) == 25
+    assert len(listed["figures"]) == 34
     code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)
     assert (code, out) == (2, "")
     assert err.startswith("attnmargin: figure: got 'B:fig0'")

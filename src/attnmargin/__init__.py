@@ -53,6 +53,7 @@ from attnmargin.measure import (
 from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.optim import MirrorDescent
+from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict
 from attnmargin.problem import MarginProblem, margin_problem
 from attnmargin.sample import random_data, random_next_tokens, seed_of
@@ -68,8 +69,11 @@ from attnmargin.selection import (
 )
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
+from attnmargin.text import Corpus, read_corpus
+from attnmargin.text_training import Recipe, TextRun, train_text
 from attnmargin.theory import Check, Outcome, check_next_token, check_theory
 from attnmargin.training import Trajectory, gradient_flow, regularization_path, train
+from attnmargin.transformer import Shape, TextClassifier
 from attnmargin.uniqueness import Uniqueness, uniqueness
 
 __all__ = [
@@ -79,6 +83,7 @@ __all__ = [
     "Certificate",
     "Check",
     "Confirmation",
+    "Corpus",
     "CyclicData",
     "Frobenius",
     "FunctionHead",
@@ -96,13 +101,18 @@ __all__ = [
     "Norm",
     "Nuclear",
     "Outcome",
+    "Pieces",
     "Prediction",
     "QuadraticHead",
     "ReLUHead",
+    "Recipe",
     "ScoreHead",
     "Search",
+    "Shape",
     "Solution",
     "Status",
+    "TextClassifier",
+    "TextRun",
     "TokenGraph",
     "TokenGraphs",
     "Trajectory",
@@ -148,6 +158,7 @@ __all__ = [
     "random_data",
     "random_next_tokens",
     "rank_profile",
+    "read_corpus",
     "read_graphs",
     "read_sequences",
     "regularization_path",
@@ -163,5 +174,8 @@ __all__ = [
     "token_probability",
     "token_problem",
     "train",
+    "train_text",
     "uniqueness",
+    "word_list",
+    "word_pieces",
 ]

@@ -211,6 +211,57 @@ def graph(
     return 0 if prompt is None or record["next"]["decided"] else 1
 
 
+@cli.command("train-text")
+@click.argument("file", type=_FILE)
+@click.option("--text", default="text", show_default=True, help="column of the texts")
+@click.option("--label", default="label", show_default=True, help="column of the labels")
+@click.option("--vocab", type=_FILE, help="WordPiece vocabulary; words of the texts without it")
+@click.option("--p", type=float, default=1.1, show_default=True, help="of the mirror potential")
+@click.option("--lr", type=float, default=8e-4, show_default=True, help="for the summed loss")
+@click.option("--layers", type=int, default=3, show_default=True)
+@click.option("--heads", type=int, default=3, show_default=True)
+@click.option("--width", type=int, default=384, show_default=True)
+@click.option("--hidden", type=int, default=1536, show_default=True)
+@click.option("--length", type=int, default=512, show_default=True, help="tokens of a text")
+@click.option("--epochs", type=int, default=40, show_default=True, help="at most")
+@click.option("--batch", type=int, default=100, show_default=True)
+@click.option("--stop", type=float, default=0.995, show_default=True, help="training accuracy")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--test-share", "share", type=float, default=0.2, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+@click.option("--out", type=_FILE, help="folder for checkpoints; a stopped run goes on from there")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def train_text(
+    file: Path,
+    text: str,
+    label: str,
+    vocab: Path | None,
+    share: float,
+    device: str,
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Train a transformer on FILE (two classes of texts) by ℓp mirror descent."""
+    from attnmargin import text_table as tables
+    from attnmargin.tables import print_json
+    from attnmargin.text_training import Recipe
+    from attnmargin.training_table import progress_bar
+
+    shape = {name: options.pop(name) for name in ("layers", "heads", "width", "hidden", "length")}
+    recipe = Recipe(**options)
+    with progress_bar("training") as progress:
+        record = tables.train_file(
+            file, columns=(text, label), vocabulary=vocab, shape=shape, recipe=recipe, share=share,
+            out=out, device=device, progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(record)
+    else:
+        tables.print_run(record)
+    return 0
+
+
 @cli.command()
 @click.argument("figures", nargs=-1)
 @click.option("--list", "listing", is_flag=True, help="list the figures, and compute nothing")

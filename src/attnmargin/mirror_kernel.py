@@ -30,10 +30,11 @@ def update(w: Tensor, g: Tensor, lr: float | Tensor, p: float) -> None:
     """``∇ψ(w) ← ∇ψ(w) − lr · g`` in place."""
     from attnmargin.mirror_triton import mirror
 
-    if not isinstance(lr, Tensor):
-        rate = torch.full((1,), lr, dtype=torch.float32, device=w.device)
-    else:
-        rate = lr.to(w.device, torch.float32).reshape(1)
+    pointer = isinstance(lr, Tensor)
+    rate = lr.to(w.device, torch.float32).reshape(1) if isinstance(lr, Tensor) else float(lr)
     n = w.numel()
+    blocks = (-(-n // BLOCK),)
     with torch.cuda.device(w.device):
-        mirror[(-(-n // BLOCK),)](w, g, rate, n, p - 1.0, 1.0 / (p - 1.0), BLOCK=BLOCK)
+        mirror[blocks](
+            w, g, rate, n, p - 1.0, 1.0 / (p - 1.0), POINTER=pointer, BLOCK=BLOCK
+        )  # fmt: skip

@@ -8,12 +8,13 @@ from triton.language.extra import libdevice
 
 
 @triton.jit
-def mirror(w_ptr, g_ptr, lr_ptr, n, power, inverse, BLOCK: tl.constexpr):
+def mirror(w_ptr, g_ptr, lr, n, power, inverse, POINTER: tl.constexpr, BLOCK: tl.constexpr):
     """One block of ``w ← ∇ψ⁻¹(∇ψ(w) − lr · g)``; ``power`` is p − 1, ``inverse`` 1/(p − 1)."""
+    rate = tl.load(lr) if POINTER else lr
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < n
     old = tl.load(w_ptr + place, mask=inside, other=1.0).to(tl.float32)
-    move = tl.load(g_ptr + place, mask=inside, other=0.0).to(tl.float32) * tl.load(lr_ptr)
+    move = tl.load(g_ptr + place, mask=inside, other=0.0).to(tl.float32) * rate
     log_move = tl.log(tl.abs(move))
     log_x = log_move - power * tl.log(tl.abs(old))
     size = tl.exp(-tl.abs(log_x))

@@ -86,8 +86,11 @@ class TextRun:
 class Batches:
     """Texts on a device, in batches of similar length."""
 
-    def __init__(self, pieces: Pieces, padding: int, device: torch.device, multiple: int) -> None:
-        self.lengths, self.padding, self.multiple = pieces.lengths, padding, multiple
+    def __init__(
+        self, pieces: Pieces, padding: int, device: torch.device, multiple: int, most: int
+    ) -> None:
+        self.lengths, self.padding = pieces.lengths, padding
+        self.multiple, self.most = multiple, most  # padded lengths: multiples, but no more than
         self.longest = int(self.lengths.max())
         self.ids = torch.from_numpy(pieces.ids.astype(np.int32)).to(device)
         self.start = torch.from_numpy(pieces.start[:-1]).to(device)
@@ -113,7 +116,7 @@ class Batches:
     def take(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Padded ids ``(B, T)`` and labels ``(B,)``."""
         longest = int(self.lengths[places].max())
-        T = -(-longest // self.multiple) * self.multiple
+        T = min(-(-longest // self.multiple) * self.multiple, max(self.most, longest))
         index = torch.from_numpy(places).to(self.ids.device)
         offset = torch.arange(T, device=self.ids.device)
         inside = offset < self.size[index, None]
@@ -163,12 +166,16 @@ def train_text(
         folder = None if out is None else _folder(Path(out))
         if folder is not None:
             _resume(run, folder)
-        parts = [Batches(part, padding, target, recipe.multiple) for part in (train, test)]
+        parts = [
+            Batches(part, padding, target, recipe.multiple, shape.length) for part in (train, test)
+        ]
         _check_lengths(parts, shape)
         optimiser = MirrorDescent(model.parameters(), lr=recipe.lr, p=recipe.p)
         forward: nn.Module = model
         if recipe.compiled:
-            forward = torch.compile(model, dynamic=False)  # type: ignore[assignment]
+            # One graph per padded length, launched as a whole where there is a GPU.
+            mode = "reduce-overhead" if target.type == "cuda" else "default"
+            forward = torch.compile(model, dynamic=False, mode=mode)  # type: ignore[assignment]
         while not _finished(run):
             torch.manual_seed(seed_of("text epoch", len(run.history), base=recipe.seed))
             row = _epoch(forward, optimiser, parts[0], recipe, len(run.history), progress)
