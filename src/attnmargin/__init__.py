@@ -7,6 +7,7 @@ from attnmargin.composition import optimal_composition
 from attnmargin.cones import in_direction_cone, score_barrier
 from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data import AttentionData
+from attnmargin.download import download_reviews
 from attnmargin.errors import (
     AttnMarginError,
     InaccurateError,
@@ -130,6 +131,7 @@ __all__ = [
     "cyclic_correction",
     "cyclic_data",
     "cyclic_part",
+    "download_reviews",
     "embedding_problem",
     "finite_problem",
     "fit_rate",

@@ -155,7 +155,7 @@ def _pictures_fig5(results: Results) -> list[Picture]:
 # --- Theorem 4 ------------------------------------------------------------------------------
 
 _RATE_POWERS = (1.5, 1.75, 2.0, 3.0, 4.0)
-_RATE_STEPS = 100_000
+_RATE_STEPS = 50_000
 
 
 def _run_rates(task: Task) -> Arrays:
@@ -279,10 +279,10 @@ EXPERIMENTS = (
                _pictures_fig4),
     Experiment("B:fig5", "Two entries of W along training", 100, _FIG4, _run_fig4, _claims_fig5,
                _pictures_fig5, source="B:fig4"),
-    Experiment("B:rates", "Theorem 4: rates of convergence", 20,
+    Experiment("B:rates", "Theorem 4: rates of convergence", 100,
                tuple(Point(f"p{p:g}", {"p": p}) for p in _RATE_POWERS), _run_rates, _claims_rates,
                _pictures_rates),
-    Experiment("B:path", "Theorems 1 and 5: ℓp regularisation paths", 20,
+    Experiment("B:path", "Theorems 1 and 5: ℓp regularisation paths", 100,
                tuple(Point(key, settings) for key, settings in _PATHS.items()), _run_path,
                _claims_path, _pictures_path),
 )  # fmt: skip

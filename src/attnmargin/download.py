@@ -1,0 +1,89 @@
+"""The official movie reviews, for users who are online: downloaded once, checked, unpacked."""
+
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from attnmargin.errors import InputError
+
+# Maas et al., Learning Word Vectors for Sentiment Analysis, ACL 2011.
+REVIEWS_URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
+REVIEWS_MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
+_CHUNK = 1 << 20
+
+
+def download_reviews(
+    folder: str | Path,
+    url: str = REVIEWS_URL,
+    md5: str = REVIEWS_MD5,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """The folder ``aclImdb`` of the official archive within ``folder``, for ``read_corpus``.
+
+    If it is already there, nothing is downloaded. The archive is checked before it is unpacked, and
+    it is unpacked beside its place and then moved: there is never half of it.
+
+    Args:
+        url, md5: another archive of the same layout, and its checksum.
+        progress: called with bytes so far and in all.
+
+    Example:
+        >>> import attnmargin as am, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> (folder / "aclImdb").mkdir()
+        >>> am.download_reviews(folder).name  # it is there
+        'aclImdb'
+    """
+    target = Path(folder) / "aclImdb"
+    if target.is_dir():
+        return target
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        room = Path(tempfile.mkdtemp(dir=folder, prefix=".reviews."))
+    except OSError as error:
+        raise InputError(
+            "folder", f"{folder} ({error.strerror})", "a folder to write to"
+        ) from error
+    try:
+        archive = _fetch(url, room / "archive.tar.gz", md5, progress)
+        _unpack(archive, room)
+        os.replace(room / "aclImdb", target)
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+    return target
+
+
+def _fetch(url: str, path: Path, md5: str, progress: Callable[[int, int], None] | None) -> Path:
+    digest, done = hashlib.md5(usedforsecurity=False), 0
+    try:
+        with urllib.request.urlopen(url, timeout=60) as source, path.open("wb") as stream:
+            total = int(source.headers.get("Content-Length") or 0)
+            while chunk := source.read(_CHUNK):
+                stream.write(chunk)
+                digest.update(chunk)
+                done += len(chunk)
+                if progress is not None:
+                    progress(done, total)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise InputError("url", f"{url} ({reason})", "an archive that can be reached") from None
+    if digest.hexdigest() != md5:
+        got = f"{url} with the checksum {digest.hexdigest()}"
+        raise InputError("url", got, f"the archive with the checksum {md5}")
+    return path
+
+
+def _unpack(archive: Path, room: Path) -> None:
+    try:
+        with tarfile.open(archive) as stored:
+            stored.extractall(room, filter="data")  # nothing outside of the folder
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise InputError("url", f"an archive ({error!s:.80})", "a .tar.gz of reviews") from None
+    if not (room / "aclImdb").is_dir():
+        raise InputError("url", "an archive without aclImdb", "the layout of the official reviews")
