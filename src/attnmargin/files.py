@@ -51,6 +51,15 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     return path
 
 
+def make_folder(path: str | Path, argument: str) -> Path:
+    """A folder to write to, made if it is missing."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(argument, f"{path} ({error.strerror})", "a folder to write to") from error
+    return Path(path)
+
+
 def write_npz(path: str | Path, arrays: Arrays) -> Path:
     """Save arrays by name; tensors are copied to the CPU."""
     plain: dict[str, Any] = {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.errors import InputError, MissingPackageError
-from attnmargin.files import read_npz, write_npz
+from attnmargin.files import make_folder, read_npz, write_npz
 from attnmargin.text import Corpus
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -98,10 +98,7 @@ def _cached(corpus: Corpus, words: list[str], length: int, pieces: bool, folder:
     path = folder / f"pieces-{key.hexdigest()[:24]}.npz"
     if path.is_file():
         return Pieces.load(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("cache", f"{folder} ({error.strerror})", "a folder to write to") from error
+    make_folder(folder, "cache")
     found = _split(corpus, words, length, pieces)
     found.save(path)
     return found

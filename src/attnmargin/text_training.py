@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from attnmargin.checkpoint import read_tensors, write_tensors
 from attnmargin.errors import InputError
-from attnmargin.files import write_whole
+from attnmargin.files import make_folder, write_whole
 from attnmargin.optim import MirrorDescent
 from attnmargin.pieces import Pieces
 from attnmargin.sample import seed_of
@@ -163,7 +163,7 @@ def train_text(
         torch.manual_seed(seed_of("text model", base=recipe.seed))
         model = TextClassifier(shape, padding)
         run = TextRun(model.to(target), recipe)
-        folder = None if out is None else _folder(Path(out))
+        folder = None if out is None else make_folder(out, "out")
         if folder is not None:
             _resume(run, folder)
         parts = [
@@ -249,14 +249,6 @@ def accuracy(model: nn.Module, data: Batches) -> float:
         with _precision(ids.device):
             right += (model(ids).argmax(-1) == labels).sum()
     return float(right) / len(data.lengths)
-
-
-def _folder(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("out", f"{path} ({error.strerror})", "a folder to write to") from error
-    return path
 
 
 def _save(run: TextRun, folder: Path) -> None:

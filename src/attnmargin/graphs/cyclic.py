@@ -71,6 +71,12 @@ def component_tokens(
     return inside, composed
 
 
+def _cyclic_nodes(graphs: TokenGraphs) -> NDArray[np.int64]:
+    """Places of the nodes that are in components of several tokens."""
+    nodes: NDArray[np.int64] = (graphs.size[graphs.component] > 1).nonzero()[0]
+    return nodes
+
+
 _OTHER, _OWN = "graphs of other data", "those of these sequences and labels"
 
 
@@ -85,7 +91,7 @@ def choices(samples: Samples, graphs: TokenGraphs) -> tuple[Choices, NDArray[np.
     owner = samples.owner
     kept = inside & composed[owner]
     places = graphs.place_of(samples.last[owner[kept]], samples.tokens[kept])
-    nodes = (graphs.size[graphs.component] > 1).nonzero()[0]
+    nodes = _cyclic_nodes(graphs)
     column, row = np.searchsorted(nodes, places), (np.cumsum(composed) - 1)[owner[kept]]
     shape = (int(composed.sum()), len(nodes))
     counts = csr_array((np.ones(len(row)), (row, column)), shape=shape)
@@ -143,11 +149,6 @@ def _span(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> _Span:
     values, vectors = torch.linalg.eigh((left @ left.mT) * (right @ right.mT))
     keep = values > _RANK
     return _Span(left, right, (a * b)[:, 0], vectors[:, keep], values[keep])
-
-
-def _cyclic_nodes(graphs: TokenGraphs) -> NDArray[np.int64]:
-    nodes: NDArray[np.int64] = (graphs.size[graphs.component] > 1).nonzero()[0]
-    return nodes
 
 
 def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:

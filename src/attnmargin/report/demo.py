@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.confirm import confirm
+from attnmargin.files import make_folder
 from attnmargin.predict import predict
-from attnmargin.report.html import folder
 from attnmargin.report.prediction_page import write_prediction
 from attnmargin.report.sentences import headline, verdict_sentence
 from attnmargin.report.words import Words, name_tokens
@@ -23,7 +23,7 @@ def review_words() -> Words:
 
 def write_demo(path: Path) -> dict[str, Any]:
     """Predict what attention learns from the reviews, train it, and write a page and its data."""
-    target = folder(path, "--out")
+    target = make_folder(path, "--out")
     words, prediction = review_words(), predict(review_data())
     result = confirm(prediction)
     page = write_prediction(

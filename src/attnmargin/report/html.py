@@ -3,7 +3,6 @@
 from html import escape
 from pathlib import Path
 
-from attnmargin.errors import InputError
 from attnmargin.files import write_whole
 
 STYLE = """
@@ -101,15 +100,6 @@ def section(title: str, *parts: str) -> str:
 def paragraph(text: str) -> str:
     """Plain text."""
     return f"<p>{escape(text)}</p>"
-
-
-def folder(path: Path, argument: str) -> Path:
-    """A folder to write to, made if it is missing."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(argument, f"{path} ({error.strerror})", "a folder to write to") from error
-    return path
 
 
 def write_page(path: Path, text: str) -> Path:
