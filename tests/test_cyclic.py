@@ -86,6 +86,13 @@ def test_dtype_is_kept_and_rows_say_what_they_are() -> None:
     assert am.cyclic_basis(E, graphs).dtype == torch.float32
 
 
+def test_graph_rows_have_no_support_tokens_of_sequences() -> None:
+    solution = am.solve(am.graph_problem(np.eye(4), seven()))
+    assert bool(solution.support.any())
+    with pytest.raises(am.InputError, match="solution: got one without pairs of tokens"):
+        am.support_tokens(solution)
+
+
 def test_lemma_2() -> None:
     own = instances(20)
     W_mm, W_cyc, bases = own.solution().W, own.corrections(), own.bases()

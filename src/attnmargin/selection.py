@@ -6,6 +6,7 @@ from torch import Tensor
 from attnmargin.arrays import Array, integers
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
+from attnmargin.problem import LAST_TOKEN
 from attnmargin.solution import Solution
 
 
@@ -165,7 +166,8 @@ def support_tokens(solution: Solution) -> Tensor:
     """
     problem = solution.problem
     names, batch = problem.names, problem.batch_shape
-    if bool((names.other < 0).any()) or problem.M == 0:
+    graph = bool((names.position == LAST_TOKEN).any())
+    if graph or bool((names.other < 0).any()) or problem.M == 0:
         raise InputError("solution", "one without pairs of tokens", "that of a token_problem")
     Q = problem.query.shape[-2]
     rows = (*batch, Q, problem.M // Q)
