@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attnmargin.errors import InputError
+from attnmargin.files import make_folder
 
 # Maas et al., Learning Word Vectors for Sentiment Analysis, ACL 2011.
 REVIEWS_URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
@@ -43,13 +44,7 @@ def download_reviews(
     target = Path(folder) / "aclImdb"
     if target.is_dir():
         return target
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        room = Path(tempfile.mkdtemp(dir=folder, prefix=".reviews."))
-    except OSError as error:
-        raise InputError(
-            "folder", f"{folder} ({error.strerror})", "a folder to write to"
-        ) from error
+    room = Path(tempfile.mkdtemp(dir=make_folder(folder, "folder"), prefix=".reviews."))
     try:
         archive = _fetch(url, room / "archive.tar.gz", md5, progress)
         _unpack(archive, room)

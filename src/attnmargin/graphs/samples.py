@@ -54,10 +54,6 @@ class Samples:
         lengths = np.diff(self.start)[keep]
         return Samples(self.tokens[keep[self.owner]], _starts(lengths), self.labels[keep])
 
-    def sequences(self) -> list[list[int]]:
-        """The sequences as lists."""
-        return [part.tolist() for part in np.split(self.tokens, self.start[1:-1])]
-
 
 def _starts(lengths: NDArray[Any]) -> Ids:
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
