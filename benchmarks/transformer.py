@@ -53,7 +53,7 @@ class PapersModel(nn.Module):
         for block in model.blocks:
             q, k, v = block.attention.parts(x)
             logits = (q @ k.transpose(-2, -1)) / math.sqrt(q.shape[-1])
-            s = torch.softmax(logits.masked_fill(~seen, -1e9), -1)
+            s = block.dropout(torch.softmax(logits.masked_fill(~seen, -1e9), -1))
             mixed = block.attention.outer((s @ v).transpose(1, 2).flatten(-2))
             x = block.first(x + block.dropout(mixed))
             hidden = block.dropout(F.relu(block.up(x)))

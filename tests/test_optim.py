@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import attnmargin as am
+from attnmargin.optim import mirror_update
 
 
 def parameters(seed: int = 0, dtype: torch.dtype = torch.float64) -> list[nn.Parameter]:
@@ -132,6 +133,18 @@ def test_bad_options(options: dict[str, Any], words: str) -> None:
         am.MirrorDescent(parameters(), **options)
     with pytest.raises(am.InputError, match=words):
         am.MirrorDescent([{"params": parameters(), **options}])
+
+
+@pytest.mark.parametrize("touched", [0, 1, 700, 2000])
+def test_tables_of_many_rows_change_where_the_gradient_is(touched: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    w = torch.randn(2000, 3, generator=generator)
+    g = torch.zeros_like(w)
+    g[:touched] = torch.randn(touched, 3, generator=generator)
+    table = torch.nn.Parameter(w.clone())
+    table.grad = g
+    am.MirrorDescent([table], lr=0.1, p=1.3).step()
+    assert torch.equal(table.detach(), mirror_update(w, 0.1 * g, 1.3))
 
 
 def test_sparse_gradients_are_refused() -> None:

@@ -186,10 +186,23 @@ def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_p
     assert "4 of 4 claims hold" in summary
     assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
     listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
-    assert len(listed["figures"]) == 34
+    assert len(listed["figures"]) == 37
     code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)
     assert (code, out) == (2, "")
     assert err.startswith("attnmargin: figure: got 'B:fig0'")
+
+
+def test_figures_of_reviews_need_their_data(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, _, err = command(capsys, "reproduce", "B:table1", "--out", tmp_path)
+    assert code == 2
+    assert "--data: got no folder for B:table1; needs a folder with imdb" in err
+    code, _, err = command(capsys, "reproduce", "B:table1", "--out", tmp_path, "--data", tmp_path)
+    assert (code, "without imdb" in err) == (2, True)
+    assert engine.lacks_data("B:fig8", tmp_path, None)
+    assert not engine.lacks_data("B:fig8", tmp_path, tmp_path)
+    assert not engine.lacks_data("B:fig3", tmp_path, None)
 
 
 @pytest.mark.slow

@@ -103,6 +103,26 @@ def test_it_learns_what_one_word_says(p: float) -> None:
     assert run.history[0]["loss"] > run.history[-1]["loss"]
 
 
+def test_a_batch_in_parts_is_the_whole_batch() -> None:
+    data = pieces()
+    still = am.Shape(len(data.vocabulary), **SMALL, dropout=0.0)
+    runs = [
+        am.train_text(data, data, still, am.Recipe(p=2.0, lr=1e-2, batch=16, epochs=2, parts=k))
+        for k in (1, 4)
+    ]
+    for one, four in zip(*(run.model.parameters() for run in runs), strict=True):
+        torch.testing.assert_close(one, four, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_in_attention_and_in_training_only() -> None:
+    block = Block(am.Shape(10, **SMALL, dropout=0.5))
+    x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
+    with torch.random.fork_rng():
+        assert not torch.equal(block.attention(x, None), block.attention(x, None))
+    block.eval()
+    assert torch.equal(block(x, None), block(x, None))
+
+
 def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
     data = pieces()
     recipe = am.Recipe(p=1.5, lr=1e-3, batch=20, epochs=4, stop=2.0)
@@ -218,8 +238,13 @@ def test_train_text_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_
     code, out, err = command(capsys, *words)
     assert (code, err) == (0, "")
     assert "48 texts to train and 12 to test" in out.replace("\n", " ")
-    code, out, _ = command(capsys, *words, "--json")
+    page = tmp_path / "page.html"
+    code, out, _ = command(capsys, *words, "--html", page, "--json")
     record = json.loads(out)
+    assert record["html"] == str(page)
+    text = page.read_text()
+    assert "Attention in texts of class 1" in text
+    assert text.count('<p class="coloured">') == 7  # all three of class 0
     assert (record["epochs"], record["train"], record["test"]) == (2, 48, 12)
     code, _, err = command(capsys, "train-text", file, "--device", "nonsense")
     assert (code, "--device: got 'nonsense'" in err) == (2, True)

@@ -223,6 +223,7 @@ def graph(
 @click.option("--width", type=int, default=384, show_default=True)
 @click.option("--hidden", type=int, default=1536, show_default=True)
 @click.option("--length", type=int, default=512, show_default=True, help="tokens of a text")
+@click.option("--dropout", type=float, default=0.2, show_default=True)
 @click.option("--epochs", type=int, default=40, show_default=True, help="at most")
 @click.option("--batch", type=int, default=100, show_default=True)
 @click.option("--stop", type=float, default=0.995, show_default=True, help="training accuracy")
@@ -230,6 +231,7 @@ def graph(
 @click.option("--test-share", "share", type=float, default=0.2, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--out", type=_FILE, help="folder for checkpoints; a stopped run goes on from there")
+@click.option("--html", type=_FILE, help="write a page: accuracy, weights, attention")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def train_text(
     file: Path,
@@ -239,6 +241,7 @@ def train_text(
     share: float,
     device: str,
     out: Path | None,
+    html: Path | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -248,12 +251,13 @@ def train_text(
     from attnmargin.text_training import Recipe
     from attnmargin.training_table import progress_bar
 
-    shape = {name: options.pop(name) for name in ("layers", "heads", "width", "hidden", "length")}
+    names = ("layers", "heads", "width", "hidden", "length", "dropout")
+    shape = {name: options.pop(name) for name in names}
     recipe = Recipe(**options)
     with progress_bar("training") as progress:
         record = tables.train_file(
             file, columns=(text, label), vocabulary=vocab, shape=shape, recipe=recipe, share=share,
-            out=out, device=device, progress=progress,
+            out=out, device=device, progress=progress, html=html,
         )  # fmt: skip
     if as_json:
         print_json(record)
@@ -270,6 +274,7 @@ def train_text(
     "--out", type=_FILE, default=Path("results"), show_default=True, help="folder for results"
 )
 @click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--data", type=_FILE, help="folder of reviews, for the figures that need them")
 @click.option("--redraw", is_flag=True, help="draw and judge what is saved, compute nothing")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def reproduce(figures: tuple[str, ...], listing: bool, as_json: bool, **options: Any) -> int:

@@ -14,6 +14,8 @@ from attnmargin.norms import scaled_norm
 
 # Parameters of fewer entries are not worth a kernel of their own.
 _WORTH_A_KERNEL = 1 << 14
+# Tables of at least so many rows may be embeddings.
+_MANY_ROWS = 1 << 10
 
 
 @final
@@ -168,6 +170,7 @@ def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str,
         _descend_plainly(parameters, gradients, lr, group["foreach"])
     else:
         parameters, gradients = _descend_fused(parameters, gradients, lr, p, group["fused"])
+        parameters, gradients = _descend_in_rows(parameters, gradients, lr, p)
         if group["foreach"] is False or len(parameters) < 2:
             for w, g in zip(parameters, gradients, strict=True):
                 w.copy_(mirror_update(w, lr * g.to(_working(w)), p))
@@ -207,6 +210,24 @@ def _descend_fused(
         elif fused:
             needs = "dense float32 or half weights and gradients on a GPU, and Triton"
             raise InputError("fused", f"True with {w.dtype} on {w.device}", needs)
+        else:
+            left[0].append(w)
+            left[1].append(g)
+    return left
+
+
+def _descend_in_rows(
+    parameters: list[Tensor], gradients: list[Tensor], lr: float | Tensor, p: float
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Update tables of many rows on the CPU where the gradient is not zero; return the rest.
+
+    A batch of texts touches few rows of an embedding, and a zero gradient changes nothing.
+    """
+    left: tuple[list[Tensor], list[Tensor]] = ([], [])
+    for w, g in zip(parameters, gradients, strict=True):
+        if w.ndim == 2 and len(w) >= _MANY_ROWS and w.device.type == "cpu":
+            rows = (g != 0).any(1).nonzero().flatten()
+            w[rows] = mirror_update(w[rows], lr * g[rows].to(_working(w)), p)
         else:
             left[0].append(w)
             left[1].append(g)

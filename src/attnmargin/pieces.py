@@ -37,6 +37,10 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def words(self, i: int) -> list[str]:
+        """Tokens of one text, [CLS] and [SEP] included."""
+        return [self.vocabulary[k] for k in self.ids[self.start[i] : self.start[i + 1]]]
+
     def part(self, keep: NDArray[Any]) -> "Pieces":
         """Some of the texts, by places."""
         rows = [self.ids[self.start[i] : self.start[i + 1]] for i in keep]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.sample import seed_of
 
 Row = dict[str, Any]
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
@@ -78,6 +79,25 @@ def read_corpus(
             raise InputError("file", f"{path}", needs)
         rows = reader(path)
     return _corpus(rows, text, label, {str(value) for value in drop}, path)
+
+
+def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
+    """Texts to train on and to test: the splits of the data, or a random share."""
+    if corpus.splits is not None and {"train", "test"} <= set(corpus.splits):
+        return corpus.split("train"), corpus.split("test")
+    if not 0.0 < share < 1.0:
+        raise InputError("--test-share", f"{share:g}", "a share above 0 and below 1")
+    order = np.random.default_rng(seed_of("text split", base=seed)).permutation(len(corpus))
+    count = max(1, round(share * len(corpus)))
+    if count >= len(corpus):
+        raise InputError("file", f"{len(corpus)} texts", "enough to train and to test")
+    return corpus.part(order[count:]), corpus.part(order[:count])
+
+
+def overlap(train: Corpus, test: Corpus) -> int:
+    """How many texts of the test occur word for word in training."""
+    known = set(train.texts)
+    return sum(text in known for text in test.texts)
 
 
 def _corpus(rows: Iterator[Row], text: str, label: str, drop: set[str], path: Path) -> Corpus:

@@ -4,13 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import torch
 
 from attnmargin.errors import InputError
 from attnmargin.pieces import word_list, word_pieces
-from attnmargin.sample import seed_of
-from attnmargin.text import Corpus, read_corpus
+from attnmargin.text import overlap, read_corpus, split_corpus
 from attnmargin.text_training import Progress, Recipe, TextRun, train_text
 from attnmargin.transformer import Shape
 
@@ -18,38 +16,20 @@ from attnmargin.transformer import Shape
 _LEAST = 2
 
 
-def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
-    """Texts to train on and to test: the splits of the data, or a random share."""
-    if corpus.splits is not None and {"train", "test"} <= set(corpus.splits):
-        return corpus.split("train"), corpus.split("test")
-    if not 0.0 < share < 1.0:
-        raise InputError("--test-share", f"{share:g}", "a share above 0 and below 1")
-    order = np.random.default_rng(seed_of("text split", base=seed)).permutation(len(corpus))
-    count = max(1, round(share * len(corpus)))
-    if count >= len(corpus):
-        raise InputError("file", f"{len(corpus)} texts", "enough to train and to test")
-    return corpus.part(order[count:]), corpus.part(order[:count])
-
-
-def overlap(train: Corpus, test: Corpus) -> int:
-    """How many texts of the test occur word for word in training."""
-    known = set(train.texts)
-    return sum(text in known for text in test.texts)
-
-
 def train_file(
     path: Path,
     *,
     columns: tuple[str, str],
     vocabulary: Path | None,
-    shape: dict[str, int],
+    shape: dict[str, Any],
     recipe: Recipe,
     share: float,
     out: Path | None,
     device: str,
     progress: Progress | None,
+    html: Path | None = None,
 ) -> dict[str, Any]:
-    """Read, split, train and test; returns a record."""
+    """Read, split, train and test; returns a record, and writes a page if asked to."""
     corpus = read_corpus(path, *columns)
     train, test = split_corpus(corpus, share, recipe.seed)
     words: Path | list[str] = vocabulary or word_list(train.texts, _LEAST)
@@ -59,14 +39,20 @@ def train_file(
     run = train_text(
         first, second, sizes, recipe, out=out, device=_device(device), progress=progress
     )
-    return run_record(run) | {
+    record = run_record(run) | {
         "file": str(path),
         "classes": list(corpus.classes),
         "train": len(train),
         "test": len(test),
         "overlap": overlap(train, test),
         "out": out and str(out),
+        "html": html and str(html),
     }
+    if html is not None:
+        from attnmargin.report.text_page import write_text_page
+
+        write_text_page(html, run, second, corpus.classes, _sentence(record))
+    return record
 
 
 def run_record(run: TextRun) -> dict[str, Any]:
@@ -96,11 +82,16 @@ def print_run(record: dict[str, Any]) -> None:
             f"{row['test']:.2%}", f"{row['seconds']:.1f}",
         )  # fmt: skip
     Console().print(table)
-    click.echo(
-        f"test accuracy {record['last']:.2%} after the last epoch, {record['best']:.2%} in the "
+    click.echo(_sentence(record))
+    for name, words in (("out", "saved"), ("html", "page")):
+        if record[name]:
+            click.echo(f"{words}: {record[name]}")
+
+
+def _sentence(record: dict[str, Any]) -> str:
+    return (
+        f"Test accuracy {record['last']:.2%} after the last epoch, {record['best']:.2%} in the "
         f"best one; ℓ{record['recipe']['p']:g}, {record['weights']:,} weights, "
         f"{record['train']:,} texts to train and {record['test']:,} to test, of which "
-        f"{record['overlap']:,} occur in both"
+        f"{record['overlap']:,} occur in both."
     )
-    if record["out"]:
-        click.echo(f"saved: {record['out']}")

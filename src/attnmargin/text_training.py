@@ -23,8 +23,8 @@ from attnmargin.sample import seed_of
 from attnmargin.transformer import Shape, TextClassifier
 
 Progress = Callable[[int, int], None]
-# Batches whose texts are sorted by length together, and texts of a batch that is only read.
-_SORTED, _READ = 20, 500
+# Texts of a batch that is only read.
+_READ = 500
 
 
 @final
@@ -38,11 +38,12 @@ class Recipe:
     epochs: int = 40
     stop: float = 0.995  # accuracy in training at which it ends
     seed: int = 0
+    parts: int = 4  # in which a batch is computed, each of texts of similar length
     multiple: int = 64  # lengths are padded to multiples of this
     compiled: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("batch", "epochs", "multiple"):
+        for name in ("batch", "epochs", "parts", "multiple"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise InputError(name, repr(value), "a whole number of at least 1")
@@ -84,7 +85,7 @@ class TextRun:
 
 @final
 class Batches:
-    """Texts on a device, in batches of similar length."""
+    """Texts on a device, in batches."""
 
     def __init__(
         self, pieces: Pieces, padding: int, device: torch.device, multiple: int, most: int
@@ -98,15 +99,10 @@ class Batches:
         self.labels = torch.from_numpy(pieces.labels).to(device)
 
     def shuffled(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
-        """Places of texts in batches: random, but texts of one batch have similar lengths."""
-        rng = np.random.default_rng(seed)
-        order = rng.permutation(len(self.lengths))
-        found: list[NDArray[np.int64]] = []
-        for i in range(0, len(order), batch * _SORTED):
-            part = order[i : i + batch * _SORTED]
-            part = part[np.argsort(self.lengths[part], kind="stable")]
-            found += [part[j : j + batch] for j in range(0, len(part), batch)]
-        return [found[k] for k in rng.permutation(len(found))]
+        """Places of texts in random batches, those of each by length."""
+        order = np.random.default_rng(seed).permutation(len(self.lengths))
+        found = [order[i : i + batch] for i in range(0, len(order), batch)]
+        return [places[np.argsort(self.lengths[places], kind="stable")] for places in found]
 
     def ordered(self, batch: int) -> list[NDArray[np.int64]]:
         """All texts, by length."""
@@ -171,6 +167,8 @@ def train_text(
         ]
         _check_lengths(parts, shape)
         optimiser = MirrorDescent(model.parameters(), lr=recipe.lr, p=recipe.p)
+        for weights in model.parameters():  # gradients of all parts of a batch are added here
+            weights.grad = torch.zeros_like(weights)
         forward: nn.Module = model
         if recipe.compiled:
             # One graph per padded length, launched as a whole where there is a GPU.
@@ -219,15 +217,16 @@ def _epoch(
     batches = data.shuffled(recipe.batch, seed_of("text order", epoch, base=recipe.seed))
     total, right = torch.zeros((), device=device), torch.zeros((), device=device)
     for k, places in enumerate(batches):
-        ids, labels = data.take(places)
-        with _precision(device):
-            logits = model(ids)
-        loss = F.cross_entropy(logits.float(), labels, reduction="sum")
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        optimiser.zero_grad(set_to_none=False)
+        for part in np.array_split(places, min(recipe.parts, len(places))):
+            ids, labels = data.take(part)
+            with _precision(device):
+                logits = model(ids)
+            loss = F.cross_entropy(logits.float(), labels, reduction="sum")
+            loss.backward()
+            total += loss.detach()
+            right += (logits.detach().argmax(-1) == labels).sum()
         optimiser.step()
-        total += loss.detach()
-        right += (logits.detach().argmax(-1) == labels).sum()
         if progress is not None:
             progress(epoch * len(batches) + k + 1, recipe.epochs * len(batches))
     n = len(data.lengths)

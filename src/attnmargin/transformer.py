@@ -41,7 +41,7 @@ class Attention(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.heads = shape.heads
+        self.heads, self.dropout = shape.heads, shape.dropout
         self.inner = nn.Linear(shape.width, 3 * shape.width, bias=False)
         self.outer = nn.Linear(shape.width, shape.width, bias=False)
 
@@ -52,7 +52,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, seen: Tensor | None) -> Tensor:
         q, k, v = self.parts(x)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        dropped = self.dropout if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=dropped)
         out: Tensor = self.outer(mixed.transpose(1, 2).flatten(-2))
         return out
 
@@ -72,7 +73,10 @@ class Attention(nn.Module):
 
 @final
 class Block(nn.Module):
-    """Attention and a hidden layer, each added and then normalised."""
+    """Attention and a hidden layer, each added and then normalised.
+
+    Dropped are attention weights, hidden units, and what is added, as in PyTorch's own layer.
+    """
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -108,13 +112,12 @@ class TextClassifier(nn.Module):
         self.tokens = nn.Embedding(shape.vocabulary, shape.width)
         self.positions = nn.Embedding(shape.length, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-        self.dropout = nn.Dropout(shape.dropout)
         self.head = nn.Linear(shape.width, shape.classes, bias=False)
 
     def embed(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Embeddings ``(B, T, width)`` and which tokens are not padding, ``(B, 1, 1, T)``."""
         x = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
-        return self.dropout(x), (ids != self.padding)[:, None, None, :]
+        return x, (ids != self.padding)[:, None, None, :]
 
     def forward(self, ids: Tensor) -> Tensor:
         x, seen = self.embed(ids)

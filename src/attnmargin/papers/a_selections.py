@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from attnmargin.builders import token_problem
 from attnmargin.data import AttentionData
+from attnmargin.files import make_folder
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.conjecture import WIDTHS, conjecture_experiment
 from attnmargin.papers.experiment import (
@@ -161,8 +162,8 @@ def _not_local_files(results: Results, folder: Path) -> list[Path]:
         for k, trial in enumerate(arrays["rest"].tolist()):
             kind = _KINDS[int(arrays["kind"][trial])].replace(" ", "-")
             parts = [arrays[f"rest_{name}"][k] for name in "Xzyv"]
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"not-local-{key}-trial{trial}-{kind}.npz"
+            inside = make_folder(folder / "instances", "out")
+            path = inside / f"not-local-{key}-trial{trial}-{kind}.npz"
             files.append(AttentionData(*parts).save(path))
     return files
 

@@ -33,6 +33,7 @@ class Task:
     trials: int
     seed: int
     tell: Tell
+    data: Path | None = None  # the folder of ``--data``
 
 
 @final
@@ -83,6 +84,7 @@ class Experiment:
     source: str | None = None  # another experiment whose points these are
     files: Callable[[Results, Path], list[Path]] | None = None  # more to write beside the pictures
     unit: str = "trials"
+    needs: str | None = None  # what the folder of ``--data`` must hold
 
     @property
     def store(self) -> str:

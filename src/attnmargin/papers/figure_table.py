@@ -10,7 +10,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from attnmargin.papers.registry import experiments
-from attnmargin.papers.reproduce import Progress, names_of, reproduce
+from attnmargin.papers.reproduce import Progress, lacks_data, names_of, reproduce
 from attnmargin.papers.summary import write_summary
 from attnmargin.tables import print_json, short
 
@@ -55,6 +55,9 @@ def run_figures(words: list[str], as_json: bool, **options: Any) -> int:
     try:
         with _bar() as progress:
             for name in names_of(words):
+                if name not in words and lacks_data(name, options["out"], options.get("data")):
+                    Console(stderr=True).print(f"{name} is left out: it needs --data")
+                    continue
                 record = reproduce(name, progress=progress, **options)
                 records.append(record)
                 if not as_json:

@@ -45,8 +45,15 @@ def _load(path: Path, expected: str) -> Arrays | None:
 
 
 def _compute(
-    experiment: Experiment, point: Point, trials: int, seed: int, progress: Progress
+    experiment: Experiment,
+    point: Point,
+    trials: int,
+    seed: int,
+    progress: Progress,
+    data: Path | None,
 ) -> Arrays:
+    if experiment.needs is not None and data is None:
+        raise InputError("--data", f"no folder for {experiment.name}", experiment.needs)
     start = time.perf_counter()
     keys = [p.key for p in experiment.points]
     words, k, count = f"{experiment.name} {point.key}", keys.index(point.key), len(keys)
@@ -56,13 +63,19 @@ def _compute(
         progress(words, int(1000 * (k + done / max(total, 1))), 1000 * count)
 
     tell(0, 1)
-    task = Task(point.settings, trials, seed, tell)
+    task = Task(point.settings, trials, seed, tell, data)
     arrays = experiment.run(task)
     return {**arrays, _SECONDS: np.array(time.perf_counter() - start)}
 
 
 def points_of(
-    experiment: Experiment, out: Path, trials: int, seed: int, progress: Progress, redraw: bool
+    experiment: Experiment,
+    out: Path,
+    trials: int,
+    seed: int,
+    progress: Progress,
+    redraw: bool = False,
+    data: Path | None = None,
 ) -> Results:
     """All points of an experiment, computed where they are not saved yet."""
     folder = _folder(out, experiment.store) / "points"
@@ -75,7 +88,7 @@ def points_of(
             if redraw:
                 needs = "a finished run with the same trials and seed; run it without --redraw"
                 raise InputError("--redraw", f"no saved point {path}", needs)
-            arrays = _compute(experiment, point, trials, seed, progress)
+            arrays = _compute(experiment, point, trials, seed, progress, data)
             folder.mkdir(parents=True, exist_ok=True)
             write_npz(path, {**arrays, _SETTINGS: np.array(expected)})
         results[point.key] = arrays
@@ -89,6 +102,7 @@ def reproduce(
     out: str | Path = "results",
     seed: int = 0,
     redraw: bool = False,
+    data: str | Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Run one figure, judge its claims, and draw it.
@@ -101,6 +115,7 @@ def reproduce(
         trials: per point; that of the paper by default.
         out: folder for arrays, pictures and the record.
         redraw: draw and judge what is saved, and compute nothing.
+        data: a folder with the reviews that some figures are computed from.
         progress: called with words, the number done and of all.
 
     Returns:
@@ -117,8 +132,9 @@ def reproduce(
     except OSError as error:
         raise InputError("--out", f"{out} ({error.strerror})", "a folder to write to") from error
     results = points_of(
-        experiment, base, count, seed, progress or (lambda words, done, total: None), redraw
-    )
+        experiment, base, count, seed, progress or (lambda words, done, total: None), redraw,
+        None if data is None else Path(data),
+    )  # fmt: skip
     return _finish(experiment, results, base, count, seed)
 
 
@@ -128,7 +144,7 @@ def _finish(
     folder = _folder(out, experiment.name)
     files = _draw(experiment, results, folder)
     if experiment.files is not None:
-        files += experiment.files(results, folder / "instances")
+        files += experiment.files(results, folder)
     seconds = 0.0
     if experiment.source is None:
         seconds = float(sum(float(arrays[_SECONDS]) for arrays in results.values()))
@@ -169,6 +185,14 @@ def _draw(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
             )
         )
     return files
+
+
+def lacks_data(name: str, out: Path, data: Path | None) -> bool:
+    """Whether a figure can neither be computed, for want of data, nor drawn from what is saved."""
+    experiment = find(name)
+    folder = _folder(out, experiment.store) / "points"
+    saved = all((folder / f"{point.key}.npz").is_file() for point in experiment.points)
+    return experiment.needs is not None and data is None and not saved
 
 
 def find(name: str) -> Experiment:

@@ -1,0 +1,226 @@
+"""Paper B, table 1: transformers on reviews by ℓp mirror descent."""
+
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attnmargin.files import write_whole
+from attnmargin.papers.b_reviews import REVIEWS
+from attnmargin.papers.experiment import (
+    Arrays,
+    Claim,
+    Experiment,
+    Point,
+    Results,
+    Task,
+    at_least,
+)
+from attnmargin.papers.review_data import NEEDS, find_reviews, find_vocabulary
+from attnmargin.pieces import Pieces, word_pieces
+from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.text import Corpus, overlap
+from attnmargin.text_analysis import attention_shares, sparsity
+from attnmargin.text_training import Recipe, TextRun, train_text
+from attnmargin.transformer import Shape
+
+# Powers with the rates they are trained with: those of the paper where they do not diverge.
+RATES = {1.1: 8e-4, 2.0: 1e-3, 3.0: 3e-5}
+SEEDS = {3: (0, 1, 2), 4: (0,), 6: (0,)}  # by size: layers, and heads of each
+EPOCHS = 36
+# Best test accuracies that the paper reports, in percent, by size.
+PAPER = {
+    3: {1.1: 83.47, 2.0: 81.66, 3.0: 82.57},
+    4: {1.1: 83.36, 2.0: 81.05, 3.0: 82.40},
+    6: {1.1: 83.65, 2.0: 82.22, 3.0: 81.97},
+}
+PROJECTIONS = ("W_K", "W_Q", "W_V")
+EDGES = np.linspace(0.0, 0.6, 61)  # of the histograms
+
+
+class ReviewPieces(NamedTuple):
+    """Reviews to train on and to test, and the short ones written by hand."""
+
+    train: Pieces
+    test: Pieces
+    short: Pieces
+
+
+def table_point(size: int, p: float, seed: int) -> Point:
+    """One run: a size, a power and a seed."""
+    settings = {"size": size, "p": p, "seed": seed, "epochs": EPOCHS}
+    return Point(f"size{size}-l{p:g}-seed{seed}", settings)
+
+
+def train_point(pieces: ReviewPieces, task: Task, device: str) -> Arrays:
+    """Train one classifier, and look at its weights and its attention."""
+    settings = task.settings
+    size, p = settings["size"], settings["p"]
+    shape = Shape(len(pieces.train.vocabulary), layers=size, heads=size)
+    recipe = Recipe(
+        p=p, lr=RATES[p], epochs=settings["epochs"], seed=task.seed + settings["seed"],
+        compiled=device == "cuda", multiple=128,
+    )  # fmt: skip
+    run = train_text(pieces.train, pieces.test, shape, recipe, device=device, progress=task.tell)
+    return _history(run) | _weights(run) | _attention(run, pieces.short)
+
+
+def _history(run: TextRun) -> Arrays:
+    names = ("loss", "train", "test", "seconds")
+    return {name: np.array([row[name] for row in run.history]) for name in names}
+
+
+def _weights(run: TextRun) -> Arrays:
+    found = sparsity(run.model, EDGES)
+    return {
+        name: np.array([found[W][name] for W in PROJECTIONS])
+        for name in ("counts", "large", "largest", "all")
+    }
+
+
+def _attention(run: TextRun, short: Pieces) -> Arrays:
+    """Shares of all tokens of all short reviews, one after the other, and the tokens."""
+    shares = attention_shares(run.model, short)
+    return {
+        "shares": np.concatenate(shares),
+        "words": np.array([word for i in range(len(short)) for word in short.words(i)[1:-1]]),
+        "lengths": np.array([len(share) for share in shares]),
+    }
+
+
+@lru_cache(maxsize=1)
+def review_pieces(folder: Path) -> ReviewPieces:
+    """Word pieces of the reviews of a folder, and of the short ones."""
+    corpus, vocabulary = find_reviews(folder), find_vocabulary(folder)
+    labels = np.array([int(review.positive) for review in REVIEWS])
+    short = Corpus([review.text for review in REVIEWS], labels, corpus.classes)
+    parts = (corpus.split("train"), corpus.split("test"), short)
+    return ReviewPieces(*(word_pieces(part, vocabulary) for part in parts))
+
+
+def _run(task: Task) -> Arrays:
+    assert task.data is not None
+    if "size" in task.settings:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return train_point(review_pieces(task.data), task, device)
+    corpus = find_reviews(task.data)
+    train, test = corpus.split("train"), corpus.split("test")
+    counts = len(train), len(test), overlap(train, test)
+    return dict(zip(("train", "test", "overlap"), map(np.array, counts), strict=True))
+
+
+# --- what is claimed and drawn ---------------------------------------------------------------
+
+
+def runs_of(results: Results, size: int, p: float) -> list[Arrays]:
+    """The runs of a size and a power, by seed."""
+    return [results[table_point(size, p, seed).key] for seed in SEEDS[size]]
+
+
+def _accuracies(results: Results, size: int, p: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Best and last test accuracy of every seed, in percent."""
+    tests = [run["test"] for run in runs_of(results, size, p)]
+    return 100 * np.array([t.max() for t in tests]), 100 * np.array([t[-1] for t in tests])
+
+
+def _claims(results: Results) -> list[Claim]:
+    best = {size: {p: _accuracies(results, size, p)[0].mean() for p in RATES} for size in SEEDS}
+    claims = [
+        at_least("size 3, ℓ1.1: test accuracy of the best epoch, %, mean", best[3][1.1], 83.0),
+        at_least("size 3, ℓ1.1 above ℓ2: best epoch, points", best[3][1.1] - best[3][2.0], 1.0),
+    ]
+    for size, own in best.items():
+        order = sorted(PAPER[size], key=lambda p: -PAPER[size][p])
+        for better, worse in pairwise(order):
+            words = f"size {size}, order of the paper: ℓ{better:g} above ℓ{worse:g}, points"
+            claims.append(at_least(words, own[better] - own[worse], 0.0))
+    return claims
+
+
+def _pictures(results: Results) -> list[Picture]:
+    caption = (
+        f"Test accuracy on {int(results['data']['test']):,} reviews after training on "
+        f"{int(results['data']['train']):,}, {EPOCHS} epochs. Left: best epoch (what the paper "
+        "reports) and last epoch, mean and range over seeds. Others: one curve per seed, "
+        f"accuracy in training dashed. {int(results['data']['overlap'])} reviews of the test "
+        "occur word for word in training."
+    )
+    panels = [_bars(results), *(_curves(results, size) for size in SEEDS)]
+    return [Picture(name="table1", caption=caption, columns=2, panels=panels)]
+
+
+def _bars(results: Results) -> Panel:
+    series = []
+    for k, p in enumerate(RATES):
+        for which, word in enumerate(("best", "last")):
+            values = [_accuracies(results, size, p)[which] for size in SEEDS]
+            series.append(Series(
+                kind="bar", name=f"ℓ{p:g}, {word}", x=np.arange(len(SEEDS)), colour=2 * k + which,
+                y=np.array([v.mean() for v in values]), low=np.array([v.min() for v in values]),
+                high=np.array([v.max() for v in values]),
+            ))  # fmt: skip
+    ticks = [f"size {size}" for size in SEEDS]
+    return Panel(title="best and last epoch", axes=("", "test accuracy, %"), series=series,
+                 ticks=ticks, limits=(75.0, 87.0))  # fmt: skip
+
+
+def _curves(results: Results, size: int) -> Panel:
+    series = []
+    for k, p in enumerate(RATES):
+        for seed, run in enumerate(runs_of(results, size, p)):
+            for name, style in (("test", 0), ("train", 1)):
+                label = f"ℓ{p:g}" if name == "test" and not seed else "_"
+                x = np.arange(1, len(run[name]) + 1)
+                series.append(Series(kind="line", name=label, x=x, y=100 * run[name], colour=2 * k,
+                                     style=style))  # fmt: skip
+    return Panel(title=f"size {size}", axes=("epoch", "accuracy, %"), series=series)
+
+
+def table_text(results: Results) -> str:
+    """Table 1 with what the paper leaves out: last epoch, seeds, epochs, seconds."""
+    lines = [
+        "| size | p | rate | seeds | best epoch, % | last epoch, % | in training, % | epochs | "
+        "seconds per run | paper, % |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for size, seeds in SEEDS.items():
+        for p, rate in RATES.items():
+            best, last = _accuracies(results, size, p)
+            runs = runs_of(results, size, p)
+            train = np.array([100 * run["train"][-1] for run in runs])
+            epochs = sorted({len(run["test"]) for run in runs})
+            seconds = np.mean([run["seconds"].sum() for run in runs])
+            lines.append(
+                f"| {size} | {p:g} | {rate:g} | {len(seeds)} | {_spread(best)} | {_spread(last)} | "
+                f"{_spread(train)} | {'–'.join(map(str, epochs))} | {seconds:.0f} | "
+                f"{PAPER[size][p]} |"
+            )
+    counts = [int(results["data"][name]) for name in ("train", "test", "overlap")]
+    end = "{:,} reviews to train, {:,} to test, {} of these also in training.".format(*counts)
+    return "\n".join([*lines, "", end, ""])
+
+
+def _spread(values: NDArray[Any]) -> str:
+    """Mean, and the standard deviation where there are several."""
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    return f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
+
+
+def _files(results: Results, folder: Path) -> list[Path]:
+    text = table_text(results)
+    return [write_whole(folder / "table1.md", lambda stream: stream.write(text.encode()))]
+
+
+EXPERIMENTS = (
+    Experiment(
+        "B:table1", "Test accuracy of transformers trained by ℓp mirror descent", 1,
+        (Point("data"), *(table_point(size, p, seed)
+                          for size, seeds in SEEDS.items() for p in RATES for seed in seeds)),
+        _run, _claims, _pictures, files=_files, unit="run", needs=NEEDS,
+    ),
+)  # fmt: skip

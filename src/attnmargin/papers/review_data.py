@@ -1,0 +1,27 @@
+"""Reviews in the folder of ``--data``: where they are, and as token ids."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from attnmargin.errors import InputError
+from attnmargin.text import Corpus, read_corpus
+
+_ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl")
+NEEDS = "a folder with imdb.parquet (.csv, .tsv, .jsonl, or aclImdb) and vocab.txt"
+
+
+@lru_cache(maxsize=2)
+def find_reviews(folder: Path, name: str = "imdb", official: str = "aclImdb") -> Corpus:
+    """A corpus of the folder: ``imdb.parquet`` and the like, or the official layout."""
+    for path in (folder / official, *(folder / f"{name}{ending}" for ending in _ENDINGS)):
+        if path.exists():
+            return read_corpus(path)
+    raise InputError("--data", f"{folder} without {name}", NEEDS)
+
+
+def find_vocabulary(folder: Path) -> Path:
+    """The file of word pieces of the folder: its name ends in ``vocab.txt``."""
+    found = sorted(folder.glob("*vocab.txt"))
+    if not found:
+        raise InputError("--data", f"{folder} without a vocabulary", NEEDS)
+    return found[0]

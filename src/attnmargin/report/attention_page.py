@@ -1,0 +1,37 @@
+"""A page of texts shaded by attention."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from attnmargin.report.coloured import COLOURED_STYLE, coloured_text
+from attnmargin.report.html import page, paragraph, section, write_page
+
+
+class MarkedText(NamedTuple):
+    """Words of a text, the share of attention of each, and the word that decides, if known."""
+
+    words: Sequence[str]
+    shares: NDArray[Any]
+    pivotal: str | None = None
+
+
+def attention_body(groups: Mapping[str, Sequence[MarkedText]]) -> str:
+    """One section per group of texts."""
+    parts = [f"<style>{COLOURED_STYLE}</style>"]
+    for title, texts in groups.items():
+        shown = [coloured_text(t.words, t.shares.tolist(), t.pivotal) for t in texts]
+        parts.append(section(title, *shown))
+    return "".join(parts)
+
+
+def write_attention(path: Path, groups: Mapping[str, Sequence[MarkedText]]) -> Path:
+    """Texts of several models one below the other, as a page of its own."""
+    words = paragraph(
+        "The attention that the first position pays to every token, mean of layers and heads; the "
+        "strongest of each text is darkest. Rest on a word for its share. The outlined word "
+        "decides the review."
+    )
+    return write_page(path, page("What the classifiers attend to", words + attention_body(groups)))

@@ -1,0 +1,70 @@
+"""The page of a trained text classifier: accuracies, weights, and what it attends to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnmargin.pieces import Pieces
+from attnmargin.plot import Curve, Curves, draw_curves, svg
+from attnmargin.report.attention_page import MarkedText, attention_body
+from attnmargin.report.html import figure, page, paragraph, section, table, write_page
+from attnmargin.text_analysis import LARGE, attention_shares, sparsity
+from attnmargin.text_training import TextRun
+
+# Texts that are shown, and tokens of each.
+_TEXTS, _TOKENS = 8, 120
+
+
+def write_text_page(
+    path: Path, run: TextRun, test: Pieces, classes: Sequence[str], words: str
+) -> Path:
+    """Write what ``attnmargin train-text`` found; ``words`` say it in one sentence."""
+    body = paragraph(words) + _accuracies(run) + _weights(run) + _attention(run, test, classes)
+    return write_page(path, page("A text classifier by mirror descent", body))
+
+
+def _accuracies(run: TextRun) -> str:
+    x = np.array([row["epoch"] for row in run.history])
+    names = {"train": "in training", "test": "test"}
+    curves = [
+        Curve(name=name, x=x, y=np.array([100 * row[key] for row in run.history]))
+        for key, name in names.items()
+    ]
+    plain = (False, False)
+    data = Curves(title="", axes=("epoch", "accuracy, %"), logarithmic=plain, curves=curves)
+    words = "Accuracy of every epoch; in training it is measured along the way."
+    return section("Accuracy", figure(svg(draw_curves(data), words), words))
+
+
+def _weights(run: TextRun) -> str:
+    rows = [
+        [name, f"{own['all']:,}", f"{own['large']:,}", f"{own['largest']:.3f}"]
+        for name, own in sparsity(run.model, np.linspace(0.0, 1.0, 2)).items()
+    ]
+    head = ["weights", "entries", f"of size ≥ {LARGE}", "largest"]
+    words = "The smaller p, the fewer entries are large: ℓp mirror descent with p near 1 is sparse."
+    return section("Sparsity of attention weights", table(head, rows), paragraph(words))
+
+
+def _attention(run: TextRun, test: Pieces, classes: Sequence[str]) -> str:
+    """The shortest texts of the test, as many of either class as there are."""
+    order = np.argsort(test.lengths, kind="stable")
+    groups: dict[str, list[MarkedText]] = {}
+    for label, name in enumerate(classes):
+        places = order[test.labels[order] == label][: _TEXTS // 2]
+        if len(places):
+            shares = attention_shares(run.model, test.part(places))
+            groups[f"Attention in texts of class {name}"] = [
+                _shown(test.words(int(i))[1:-1], own) for i, own in zip(places, shares, strict=True)
+            ]
+    words = (
+        "The attention that the first position pays to every token, mean of layers and heads, in "
+        "the shortest texts of the test; the strongest is darkest. Rest on a word for its share."
+    )
+    return paragraph(words) + attention_body(groups)
+
+
+def _shown(words: list[str], shares: Any) -> MarkedText:
+    return MarkedText(words[:_TOKENS], shares[:_TOKENS])
