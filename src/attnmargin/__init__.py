@@ -3,11 +3,19 @@
 from attnmargin.attention import gradient, logits, probabilities
 from attnmargin.builders import embedding_problem, finite_problem, label_problem, token_problem
 from attnmargin.certify import Certificate, Status, certify
+from attnmargin.cleaning import Cleaning, clean_tokens
 from attnmargin.composition import optimal_composition
 from attnmargin.cones import in_direction_cone, score_barrier
 from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data import AttentionData
 from attnmargin.download import download_reviews
+from attnmargin.embedding import EmbeddingModel, FirstStep, first_step
+from attnmargin.embedding_data import (
+    LabelledTokens,
+    important_tokens,
+    level_tokens,
+    random_embeddings,
+)
 from attnmargin.errors import (
     AttnMarginError,
     InaccurateError,
@@ -73,6 +81,8 @@ from attnmargin.solvers import solve, solve_path
 from attnmargin.text import Corpus, read_corpus
 from attnmargin.text_training import Recipe, TextRun, train_text
 from attnmargin.theory import Check, Outcome, check_next_token, check_theory
+from attnmargin.token_statistics import TokenStatistics, token_statistics
+from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training import Trajectory, gradient_flow, regularization_path, train
 from attnmargin.transformer import Shape, TextClassifier
 from attnmargin.uniqueness import Uniqueness, uniqueness
@@ -83,15 +93,19 @@ __all__ = [
     "Automaton",
     "Certificate",
     "Check",
+    "Cleaning",
     "Confirmation",
     "Corpus",
     "CyclicData",
+    "EmbeddingModel",
+    "FirstStep",
     "Frobenius",
     "FunctionHead",
     "Head",
     "InaccurateError",
     "InfeasibleError",
     "InputError",
+    "LabelledTokens",
     "Locality",
     "Loss",
     "Lp",
@@ -116,6 +130,9 @@ __all__ = [
     "TextRun",
     "TokenGraph",
     "TokenGraphs",
+    "TokenRecipe",
+    "TokenRun",
+    "TokenStatistics",
     "Trajectory",
     "Uniqueness",
     "Verdict",
@@ -124,6 +141,7 @@ __all__ = [
     "certify",
     "check_next_token",
     "check_theory",
+    "clean_tokens",
     "composed_correlation",
     "confirm",
     "correlation",
@@ -134,15 +152,18 @@ __all__ = [
     "download_reviews",
     "embedding_problem",
     "finite_problem",
+    "first_step",
     "fit_rate",
     "gradient",
     "gradient_flow",
     "graph_problem",
     "high_tokens",
+    "important_tokens",
     "in_direction_cone",
     "label_margin",
     "label_problem",
     "largest_probability",
+    "level_tokens",
     "local_selections",
     "locality",
     "locally_optimal",
@@ -158,6 +179,7 @@ __all__ = [
     "probabilities",
     "pseudo_graphs",
     "random_data",
+    "random_embeddings",
     "random_next_tokens",
     "rank_profile",
     "read_corpus",
@@ -175,8 +197,10 @@ __all__ = [
     "token_graphs",
     "token_probability",
     "token_problem",
+    "token_statistics",
     "train",
     "train_text",
+    "train_tokens",
     "uniqueness",
     "word_list",
     "word_pieces",

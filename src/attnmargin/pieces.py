@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 @final
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Labelled sequences of token ids; each begins with [CLS] and ends with [SEP]."""
+    """Labelled sequences of token ids; those of ``word_pieces`` have [CLS] first and [SEP] last."""
 
     ids: NDArray[Any]  # (total,)
     start: NDArray[np.int64]  # (n + 1,)
@@ -152,6 +152,17 @@ def _by_words(texts: list[str], words: list[str]) -> list[list[int]]:
 
 
 def _by_pieces(texts: list[str], words: list[str]) -> list[list[int]]:
+    found = _tokenizer(words).encode_batch(texts, add_special_tokens=False)
+    return [own.ids for own in found]
+
+
+def split_words(texts: list[str], words: list[str]) -> list[list[str]]:
+    """Word pieces of every text, for a vocabulary of pieces."""
+    found = _tokenizer(words).encode_batch(texts, add_special_tokens=False)
+    return [own.tokens for own in found]
+
+
+def _tokenizer(words: list[str]) -> Any:
     try:
         from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
     except ImportError as error:
@@ -160,4 +171,4 @@ def _by_pieces(texts: list[str], words: list[str]) -> list[list[int]]:
     tokenizer = Tokenizer(models.WordPiece(place, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return [found.ids for found in tokenizer.encode_batch(texts, add_special_tokens=False)]
+    return tokenizer

@@ -51,7 +51,8 @@ def gradient_flow(
 
     Args:
         length: arc length of the path, in the norm ``‖·‖_F`` of what moves.
-        parameter: "W", or "KQ" for the flow of both factors.
+        parameter: "W", "KQ" for the flow of both factors, or "p" for logits ``X p`` without
+            queries; the path of p is ``(R, *B, d, 1)``.
         p: of the mirror potential; for p ≠ 2 the flow is that of ``∇ψ(W)``, ``dual`` arc length.
         record: number of equal parts at whose ends to record.
         tolerance: of the error per step, relative to ‖W‖ and absolute below one.
@@ -67,8 +68,8 @@ def gradient_flow(
         >>> run.steps.tolist(), bool(run.log_gradient[-1] < -300)
         ([0.0, 1000.0, 2000.0], True)
     """
-    if parameter not in ("W", "KQ"):
-        raise InputError("parameter", repr(parameter), "'W' or 'KQ'")
+    if parameter not in ("W", "KQ", "p"):
+        raise InputError("parameter", repr(parameter), "'W', 'KQ' or 'p'")
     for name, value in (("length", length), ("tolerance", tolerance)):
         if not isinstance(value, int | float) or not 0.0 < value < float("inf"):
             raise InputError(name, repr(value), "a positive number")
@@ -76,7 +77,7 @@ def gradient_flow(
         raise InputError("record", repr(record), "a whole number of at least 1")
     known = isinstance(p, int | float) and 1.0 < p < float("inf")
     if not known or (parameter == "KQ" and p != 2.0):
-        raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W, and 2 for KQ")
+        raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W and p, and 2 for KQ")
     goal = objective(data, head, loss)
     weights, power = movable_start(goal.flat, parameter, init, width, seed), float(p)
     x, h = mirror(weights.vector(), power), goal.flat.X.new_full((len(goal.flat.X), 1), 0.01)

@@ -1,6 +1,7 @@
 """Where training begins: zero, small random factors, or what the user gives."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -47,10 +48,20 @@ def matrix_start(flat: Sequences, init: Any) -> Entries:
 def movable_start(
     flat: Sequences, parameter: str, init: Any, width: int | None, seed: int
 ) -> Movable:
-    """The start of W or of (K, Q)."""
+    """The start of W, of (K, Q), or of the vector p, which is W with queries of one entry 1."""
     if parameter == "KQ":
         return factor_start(flat, init, width, seed)
+    if parameter == "p":
+        return vector_start(flat, init)
     return matrix_start(flat, init)
+
+
+def vector_start(flat: Sequences, init: Any) -> Entries:
+    """p as a matrix of one column, from zero or from ``init`` ``(*B, d)``."""
+    d = flat.X.shape[-1]
+    single = replace(flat, z=flat.z.new_ones(*flat.z.shape[:2], 1))
+    start = flat.X.new_zeros(len(flat.X), d) if init is None else _given("init", init, (d,), flat)
+    return Entries(single, start.unsqueeze(-1))
 
 
 def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Factors:

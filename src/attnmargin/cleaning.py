@@ -1,0 +1,160 @@
+"""From texts to tokens: markup, stop words, stems, word pieces, rare tokens; each step optional."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.pieces import Pieces, read_vocabulary, split_words
+from attnmargin.text import Corpus
+
+_TAG = re.compile(r"<[^>]*>")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+_STOPPED = """a about above after again against ain't all am an and any are aren't as at be
+because been before being below between both but by can can't cannot could couldn't did didn't do
+does doesn't doing don't down during each few for from further had hadn't has hasn't have haven't
+having he he'd he'll he's her here here's hers herself him himself his how how's i i'd i'll i'm
+i've if in into is isn't it it'd it'll it's its itself just let's ll me might mightn't more most
+must mustn't my myself needn't no nor not now of off on once only or other ought our ours
+ourselves out over own re s same shan't she she'd she'll she's should shouldn't so some such t
+than that that'll that's the their theirs them themselves then there there's these they they'd
+they'll they're they've this those through to too under until up us ve very was wasn't we we'd
+we'll we're we've were weren't what what's when when's where where's which while who who's whom
+why why's will with won't would wouldn't y you you'd you'll you're you've your yours yourself
+yourselves"""
+STOP_WORDS = frozenset(_STOPPED.split())
+
+
+@final
+@dataclass(frozen=True)
+class Cleaning:
+    """Which steps are taken, in this order."""
+
+    markup: bool = True  # tags such as <br /> are removed
+    stop_words: bool = True  # words such as "the" are removed
+    stem: bool = True  # "loved" and "loving" become "love"
+    vocabulary: str | Path | None = None  # word pieces of this file; whole words without it
+    least: int = 50  # tokens seen less often are removed
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.least, int) or self.least < 1:
+            raise InputError("least", repr(self.least), "a whole number of at least 1")
+
+
+class Step(NamedTuple):
+    """What a step left."""
+
+    step: str
+    tokens: int
+    vocabulary: int
+
+
+def clean_tokens(corpus: Corpus, cleaning: Cleaning | None = None) -> tuple[Pieces, list[Step]]:
+    """Tokens of a corpus as paper D prepares them, and what every step left.
+
+    Words are sequences of letters and digits, in lower case; punctuation separates them. Texts that
+    have no token left stay, without any.
+
+    Example:
+        >>> import attnmargin as am, numpy as np
+        >>> texts = ["I loved it!<br />", "It was boring."]
+        >>> corpus = am.Corpus(texts, np.array([1, 0]), ("neg", "pos"))
+        >>> pieces, steps = am.clean_tokens(corpus, am.Cleaning(least=1))
+        >>> pieces.vocabulary, [step.step for step in steps]
+        (['love', 'bore'], ['words', 'stop words removed', 'stems'])
+    """
+    own = cleaning or Cleaning()
+    words, ids, start = _read_words(corpus.texts, own.markup)
+    steps = [Step("words", len(ids), len(words))]
+    names, spell = _spell(words, own)
+    for name, kept in names:
+        seen = np.bincount(ids, minlength=len(words)) * [len(kept(word)) for word in words]
+        steps.append(Step(name, int(seen.sum()), len({t for word in words for t in kept(word)})))
+    vocabulary, ids, start = _expand([spell(word) for word in words], ids, start)
+    if own.least > 1:
+        vocabulary, ids, start = _purge(vocabulary, ids, start, own.least)
+        steps.append(Step(f"seen at least {own.least} times", len(ids), len(vocabulary)))
+    return Pieces(ids, start, corpus.labels, vocabulary), steps
+
+
+def _read_words(texts: list[str], markup: bool) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
+    """Distinct words, and all words of all texts as places among them."""
+    place: dict[str, int] = {}
+    number = place.setdefault
+    parts = []
+    for text in texts:
+        text = text.lower()
+        found = _WORD.findall(_TAG.sub(" ", text) if markup else text)
+        row = [number(word, len(place)) for word in found]
+        parts.append(np.fromiter(row, np.int32, len(row)))
+    start = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
+    ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    return list(place), ids, start
+
+
+Spelling = Callable[[str], tuple[str, ...]]
+
+
+def _spell(words: list[str], own: Cleaning) -> tuple[list[tuple[str, Spelling]], Spelling]:
+    """The tokens of a word after each step, with the names of the steps, and after all."""
+    table: dict[str, tuple[str, ...]] = {word: (word,) for word in words}
+    named: list[tuple[str, Spelling]] = []
+    if own.stop_words:
+        table = {w: () if w.replace("’", "'") in STOP_WORDS else t for w, t in table.items()}
+        named.append(("stop words removed", table.__getitem__))
+    if own.stem:
+        stem = _stemmer()
+        table = {w: tuple(stem(part) for part in t) for w, t in table.items()}
+        named.append(("stems", table.__getitem__))
+    if own.vocabulary is not None:
+        known = sorted({part for t in table.values() for part in t})
+        pieces = dict(zip(known, split_words(known, read_vocabulary(own.vocabulary)), strict=True))
+        table = {
+            w: tuple(chain.from_iterable(pieces[part] for part in t)) for w, t in table.items()
+        }
+        named.append(("word pieces", table.__getitem__))
+    return named, table.__getitem__
+
+
+def _stemmer() -> Callable[[str], str]:
+    try:
+        import snowballstemmer
+    except ImportError as error:
+        raise MissingPackageError("stemming", "attnmargin[text]") from error
+    stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
+    return stem
+
+
+def _expand(
+    spelled: list[tuple[str, ...]], ids: NDArray[Any], start: NDArray[Any]
+) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
+    """Every word replaced by its tokens."""
+    place: dict[str, int] = {}
+    rows = [[place.setdefault(token, len(place)) for token in tokens] for tokens in spelled]
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    flat = np.fromiter(chain.from_iterable(rows), np.int32, int(sizes.sum()))
+    first = np.concatenate(([0], np.cumsum(sizes)))[:-1]
+    length = sizes[ids]
+    ends = np.concatenate(([0], np.cumsum(length)))
+    shift = np.repeat((first[ids] - ends[:-1]), length)
+    return list(place), flat[shift + np.arange(len(shift))], ends[start]
+
+
+def _purge(
+    vocabulary: list[str], ids: NDArray[Any], start: NDArray[Any], least: int
+) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
+    """Without tokens that are seen less often."""
+    count = np.bincount(ids, minlength=len(vocabulary))
+    keep = count >= least
+    number = np.cumsum(keep) - 1
+    inside = keep[ids]
+    ends = np.concatenate(([0], np.cumsum(inside)))
+    kept = [word for word, good in zip(vocabulary, keep, strict=True) if good]
+    return kept, number[ids[inside]].astype(np.int32), ends[start]

@@ -1,0 +1,176 @@
+"""Attention with trained embeddings (paper D): gradients, first step, selections, flow of p.
+
+    f(X) = Σ_i q_i E_{x_i}ᵀ v,    q = softmax(E_X p),    L = mean log(1 + e^{−y f(X)})
+
+E ``(S, d)`` are the embeddings of a vocabulary, p ``(d,)`` that of ⟨cls⟩, v ``(d,)`` the head.
+"""
+
+from copy import copy
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.arrays import Array, finite, floats
+from attnmargin.builders import embedding_problem
+from attnmargin.data import AttentionData, check_tokens, plus_minus_one, token_ids
+from attnmargin.errors import InputError
+from attnmargin.solution import Solution
+from attnmargin.solvers import solve
+from attnmargin.token_statistics import TokenStatistics, count_tokens
+from attnmargin.training import Trajectory, gradient_flow
+
+# Logits of selected tokens differ by no more than this share of the spread of all.
+_TIED = 1e-9
+
+
+@final
+class EmbeddingModel:
+    """Sequences with labels, and the embeddings of model (1) of paper D.
+
+    Args:
+        E: embeddings ``(S, d)``; p: that of ⟨cls⟩, ``(d,)``; v: the head, ``(d,)``.
+        sequences: token ids ``(n, T)``, or a list of n lists.
+        y: labels −1 or +1, ``(n,)``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> E, p, v = [[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0], [1.0, 0.0]
+        >>> model = am.EmbeddingModel(E, p, v, [[0, 1]], [1])
+        >>> model.output.tolist(), [round(x, 4) for x in model.gradients()[1].tolist()]
+        ([0.5], [-0.0944, 0.0944])
+    """
+
+    def __init__(self, E: Array, p: Array, v: Array, sequences: Array, y: Array) -> None:
+        self.E = finite("E", floats("E", E))
+        if self.E.ndim != 2 or 0 in self.E.shape:
+            raise InputError("E", f"shape {tuple(self.E.shape)}", "embeddings (S, d)")
+        self.p, self.v = (self._vector(name, value) for name, value in (("p", p), ("v", v)))
+        self.ids, self.mask = token_ids(sequences, None, self.E)
+        if self.ids.ndim != 2:
+            raise InputError("sequences", f"shape {tuple(self.ids.shape)}", "token ids (n, T)")
+        labels = finite("y", floats("y", y, like=self.E))
+        if labels.shape != self.ids.shape[:1]:
+            needs = f"one label per sequence, ({len(self.ids)},)"
+            raise InputError("y", f"shape {tuple(labels.shape)}", needs)
+        self.y = plus_minus_one(labels)
+
+    def _vector(self, name: str, value: Array) -> Tensor:
+        x = finite(name, floats(name, value, like=self.E))
+        if x.shape != self.E.shape[1:]:
+            raise InputError(name, f"shape {tuple(x.shape)}", f"({self.E.shape[1]},)")
+        return x
+
+    def at(self, E: Tensor, p: Tensor) -> "EmbeddingModel":
+        """The same data with other embeddings."""
+        other = copy(self)
+        other.E, other.p = E, p
+        return other
+
+    @property
+    def visible(self) -> Tensor:
+        """Which places hold a token, bool ``(n, T)``."""
+        return torch.ones_like(self.ids, dtype=torch.bool) if self.mask is None else self.mask
+
+    def statistics(self) -> TokenStatistics:
+        """Occurrences of every token by label."""
+        seen = self.visible
+        signs = self.y.unsqueeze(-1).expand_as(self.ids)[seen]
+        return count_tokens(self.ids[seen].cpu().numpy(), signs.cpu().numpy(), len(self.E))
+
+    @property
+    def logits(self) -> Tensor:
+        """``E_{x_i}ᵀ p``, ``(n, T)``; −inf where there is no token."""
+        return (self.E @ self.p)[self.ids].masked_fill(~self.visible, -torch.inf)
+
+    @property
+    def attention(self) -> Tensor:
+        """q, ``(n, T)``."""
+        return torch.softmax(self.logits, -1)
+
+    @property
+    def output(self) -> Tensor:
+        """f, ``(n,)``."""
+        return (self.attention * (self.E @ self.v)[self.ids]).sum(-1)
+
+    @property
+    def loss(self) -> Tensor:
+        """The mean logistic loss."""
+        return torch.nn.functional.softplus(-self.y * self.output).mean()
+
+    def gradients(self) -> tuple[Tensor, Tensor]:
+        """``∇_E L (S, d)`` and ``∇_p L (d,)`` (Lemma 7).
+
+        With ``γ_i = E_{x_i}ᵀ v``, ``g = σ(−y f)`` and ``Σ_j q_j (γ_i − γ_j) = γ_i − f``:
+
+            ∇_{E_s} = −mean y g Σ_{i: x_i = s} q_i ((γ_i − f) p + v)
+            ∇_p     = −mean y g Σ_i q_i (γ_i − f) E_{x_i}
+        """
+        q, gamma = self.attention, (self.E @ self.v)[self.ids]
+        f = (q * gamma).sum(-1, keepdim=True)
+        weight = (self.y * torch.sigmoid(-self.y * f[:, 0])).unsqueeze(-1) * q / len(q)
+        of_logits, of_values = self._per_token(weight * (gamma - f)), self._per_token(weight)
+        of_E = -(of_logits.unsqueeze(-1) * self.p + of_values.unsqueeze(-1) * self.v)
+        return of_E, -(of_logits @ self.E)
+
+    def _per_token(self, rows: Tensor) -> Tensor:
+        """Sums over the places of every token of the vocabulary, ``(S,)``."""
+        return rows.new_zeros(len(self.E)).index_add(0, self.ids.flatten(), rows.flatten())
+
+    def selected(self, tolerance: float = _TIED) -> Tensor:
+        """``S_X(p)``: places whose token has the largest ``E_sᵀ p`` (eq. 8), bool ``(n, T)``."""
+        a = self.logits
+        spread = (a.amax() - a.where(self.visible, torch.inf).amin()).clamp_min(0.0)
+        return self.visible & (a >= a.amax(-1, keepdim=True) - tolerance * spread)
+
+    def data(self) -> AttentionData:
+        """Tokens ``E_{x_i}`` with labels and head; queries, which p has none of, are zero."""
+        X, mask = check_tokens(self.E[self.ids], self.mask)
+        return AttentionData(X, torch.zeros_like(X[:, 0]), self.y, self.v, mask)
+
+    def max_margin(self, selection: Array) -> Solution:
+        """The shortest p̂ that selects these places by a margin of one (eq. 9)."""
+        return solve(embedding_problem(self.E, self.ids, selection, self.mask))
+
+    def flow(self, length: float, record: int = 10, tolerance: float = 1e-6) -> Trajectory:
+        """Gradient flow of p alone (eq. 7), by arc length; its path is ``(R, d, 1)``."""
+        return gradient_flow(
+            self.data(), length, "p", init=self.p, record=record, tolerance=tolerance
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FirstStep:
+    """One step of gradient descent on E and p, beside what Lemma 2 predicts."""
+
+    model: EmbeddingModel  # after the step
+    error_E: Tensor  # (S,): ‖E¹_s − E⁰_s − (η/2) α_s v‖
+    error_p: Tensor  # ‖p¹ − p⁰‖
+    bound: float  # 11 η d^{−1/4}
+
+    @property
+    def within(self) -> bool:
+        """Whether the bound of Lemma 2 holds."""
+        return bool(max(self.error_E.max(), self.error_p) <= self.bound)
+
+
+def first_step(model: EmbeddingModel, lr: float) -> FirstStep:
+    """One gradient step: ``E¹_s = E⁰_s + (η/2) α_s v + err_s``, ``p¹ = p⁰ + err_p`` (Lemma 2).
+
+    Example:
+        >>> import attnmargin as am
+        >>> model = am.random_embeddings(am.important_tokens(6, 4, seed=0), d=64, seed=0)
+        >>> step = am.first_step(model, lr=1.0)
+        >>> step.within, round(step.bound, 3)
+        (True, 3.889)
+    """
+    if not isinstance(lr, int | float) or not 0.0 < lr < float("inf"):
+        raise InputError("lr", repr(lr), "a positive number")
+    of_E, of_p = model.gradients()
+    after = model.at(model.E - lr * of_E, model.p - lr * of_p)
+    moved = 0.5 * lr * torch.as_tensor(model.statistics().alpha).to(model.E)[:, None] * model.v
+    error_E = torch.linalg.vector_norm(after.E - model.E - moved, dim=-1)
+    error_p = torch.linalg.vector_norm(after.p - model.p)
+    return FirstStep(after, error_E, error_p, 11.0 * lr * model.E.shape[1] ** -0.25)

@@ -1,0 +1,92 @@
+"""How often each token of a vocabulary occurs, and with which label (paper D, Section 2)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.errors import InputError
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TokenStatistics:
+    """Occurrences of S tokens in sequences with labels +1 and −1."""
+
+    positive: NDArray[np.int64]  # (S,): occurrences with label +1
+    negative: NDArray[np.int64]  # (S,)
+
+    @property
+    def count(self) -> NDArray[np.int64]:
+        """Occurrences in all."""
+        return self.positive + self.negative
+
+    @property
+    def alpha(self) -> NDArray[np.float64]:
+        """Average signed frequency (eq. 3): signed occurrences over the number of all tokens."""
+        return (self.positive - self.negative) / max(int(self.count.sum()), 1)
+
+    @property
+    def difference(self) -> NDArray[np.float64]:
+        """Posterior difference ``p(+1 | s) − p(−1 | s)`` (eq. 37); NaN for unseen tokens."""
+        count = self.count
+        with np.errstate(invalid="ignore"):
+            return np.where(count > 0, (self.positive - self.negative) / count, np.nan)
+
+    @property
+    def kind(self) -> NDArray[Any]:
+        """Positive, negative, irrelevant, completely positive or negative, unseen (Def. 1)."""
+        kinds = np.full(len(self.positive), "irrelevant", dtype="<U19")
+        kinds[self.positive > self.negative] = "positive"
+        kinds[self.positive < self.negative] = "negative"
+        kinds[(self.positive > 0) & (self.negative == 0)] = "completely positive"
+        kinds[(self.negative > 0) & (self.positive == 0)] = "completely negative"
+        kinds[self.count == 0] = "unseen"
+        return kinds
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Tokens that occur with one label only: the set S_c."""
+        return (self.count > 0) & ((self.positive == 0) | (self.negative == 0))
+
+    @property
+    def irrelevant(self) -> NDArray[np.bool_]:
+        """Tokens that occur equally often with both labels."""
+        return (self.count > 0) & (self.positive == self.negative)
+
+
+def token_statistics(
+    sequences: Iterable[Sequence[int]], labels: Iterable[Any], vocabulary: int
+) -> TokenStatistics:
+    """Count tokens by label.
+
+    Args:
+        sequences: token ids, of any lengths.
+        labels: −1 or +1 for every sequence.
+        vocabulary: the number S of tokens.
+
+    Example:
+        >>> import attnmargin as am
+        >>> found = am.token_statistics([[0, 1, 1], [0, 2, 2]], [1, -1], 4)
+        >>> found.alpha.round(3).tolist(), found.kind[1:].tolist()
+        ([0.0, 0.333, -0.333, 0.0], ['completely positive', 'completely negative', 'unseen'])
+    """
+    rows = [np.asarray(row, dtype=np.int64) for row in sequences]
+    signs = np.array([float(label) for label in labels])
+    if len(rows) != len(signs):
+        raise InputError("labels", f"{len(signs)} for {len(rows)} sequences", "one per sequence")
+    ids = np.concatenate(rows) if rows else np.empty(0, np.int64)
+    return count_tokens(ids, np.repeat(signs, [len(row) for row in rows]), vocabulary)
+
+
+def count_tokens(ids: NDArray[Any], signs: NDArray[Any], vocabulary: int) -> TokenStatistics:
+    """The same for all tokens end to end, each with the label of its sequence."""
+    if not np.isin(signs, (-1, 1)).all():
+        raise InputError("labels", f"{signs[~np.isin(signs, (-1, 1))][0]:g}", "−1 or +1")
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < vocabulary:
+        wrong = ids[(ids < 0) | (ids >= vocabulary)][0]
+        raise InputError("sequences", f"token id {wrong}", f"ids from 0 to {vocabulary - 1}")
+    positive = np.bincount(ids[signs > 0], minlength=vocabulary)
+    return TokenStatistics(positive, np.bincount(ids, minlength=vocabulary) - positive)

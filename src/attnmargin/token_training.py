@@ -1,0 +1,180 @@
+"""Training of the token models on labelled sequences: AdamW with steps of the rate, and resume."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional as F
+
+from attnmargin.checkpoint import read_tensors, write_tensors
+from attnmargin.errors import InputError
+from attnmargin.files import make_folder
+from attnmargin.pieces import Pieces
+from attnmargin.sample import seed_of
+from attnmargin.text_training import Batches
+from attnmargin.token_models import TokenModel
+
+Progress = Callable[[int, int], None]
+
+
+@final
+@dataclass(frozen=True)
+class TokenRecipe:
+    """How a token model is trained, as in paper D."""
+
+    layers: int = 1
+    d: int = 64
+    lr: float = 1e-2
+    batch: int = 500
+    epochs: int = 250
+    drops: tuple[int, ...] = (100, 200)  # epochs at which the rate falls to a tenth
+    seed: int = 0
+    parts: int = 1  # in which a batch is computed, each of texts of similar length
+
+    def __post_init__(self) -> None:
+        for name in ("d", "batch", "epochs", "parts"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise InputError(name, repr(value), "a whole number of at least 1")
+        if not isinstance(self.lr, int | float) or not 0.0 < self.lr < float("inf"):
+            raise InputError("lr", repr(self.lr), "a positive number")
+
+
+@final
+@dataclass(eq=False)
+class TokenRun:
+    """A trained token model, and what was seen of every epoch."""
+
+    model: TokenModel
+    recipe: TokenRecipe
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def products(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """``⟨E_s, p⟩`` and ``⟨E_s, v⟩``, ``(S,)`` each."""
+        to_p, to_v = (x.double().cpu().numpy() for x in self.model.products())
+        return to_p, to_v
+
+    def record(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {"recipe": asdict(self.recipe), "history": self.history}
+
+
+def train_tokens(
+    pieces: Pieces,
+    recipe: TokenRecipe | None = None,
+    *,
+    out: str | Path | None = None,
+    device: str | torch.device = "cpu",
+    progress: Progress | None = None,
+) -> TokenRun:
+    """Train embeddings, ⟨cls⟩ and head of model (1) or (36) on labelled sequences.
+
+    Every epoch has a seed of its own; a run that was stopped goes on from its last epoch if ``out``
+    is given.
+
+    Args:
+        pieces: token ids with labels 0 and 1, each sequence with at least one token; see
+            :func:`attnmargin.clean_tokens`.
+        out: a folder for the checkpoint ``model.safetensors``.
+
+    Example:
+        >>> import attnmargin as am, numpy as np
+        >>> corpus = am.Corpus(["good film", "bad film"] * 8, np.array([1, 0] * 8), ("-", "+"))
+        >>> pieces, _ = am.clean_tokens(corpus, am.Cleaning(stem=False, least=1))
+        >>> run = am.train_tokens(pieces, am.TokenRecipe(d=8, epochs=40))
+        >>> to_p, to_v = run.products
+        >>> pieces.vocabulary, bool(to_v[0] > 0 > to_v[2])
+        (['good', 'film', 'bad'], True)
+    """
+    own, target = recipe or TokenRecipe(), torch.device(device)
+    if len(pieces) == 0 or not bool((pieces.lengths > 0).all()):
+        raise InputError("pieces", "a sequence without tokens", "at least one token in each")
+    S = len(pieces.vocabulary)
+    with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
+        torch.manual_seed(seed_of("token model", base=own.seed))
+        run = TokenRun(TokenModel(S, own.d, own.layers).to(target), own)
+    optimiser = torch.optim.AdamW(run.model.parameters(), lr=own.lr)
+    folder = None if out is None else make_folder(out, "out")
+    if folder is not None:
+        _resume(run, optimiser, folder)
+    data = Batches(pieces, S, target, 8, int(pieces.lengths.max()))
+    while len(run.history) < own.epochs:
+        run.history.append(_epoch(run, optimiser, data, progress))
+        if folder is not None:
+            _save(run, optimiser, folder)
+    return run
+
+
+def _epoch(
+    run: TokenRun, optimiser: torch.optim.AdamW, data: Batches, progress: Progress | None
+) -> dict[str, float]:
+    start, own, epoch = time.perf_counter(), run.recipe, len(run.history)
+    for group in optimiser.param_groups:
+        group["lr"] = own.lr * 0.1 ** sum(epoch >= drop for drop in own.drops)
+    batches = data.shuffled(own.batch, seed_of("token order", epoch, base=own.seed))
+    total, right = 0.0, 0
+    for k, places in enumerate(batches):
+        optimiser.zero_grad()
+        for part in np.array_split(places, min(own.parts, len(places))):
+            ids, labels = data.take(part)
+            y = 2.0 * labels - 1.0
+            f = run.model(ids)
+            loss = F.softplus(-y * f).sum()
+            (loss / len(places)).backward()
+            total += float(loss.detach())
+            right += int((y * f.detach() > 0).sum())
+        optimiser.step()
+        if progress is not None:
+            progress(epoch * len(batches) + k + 1, own.epochs * len(batches))
+    n = len(data.lengths)
+    seconds = time.perf_counter() - start
+    return {"epoch": epoch + 1.0, "loss": total / n, "train": right / n, "seconds": seconds}
+
+
+def _state(run: TokenRun, optimiser: torch.optim.AdamW) -> dict[str, torch.Tensor]:
+    """All tensors of model and optimiser by name."""
+    found = {f"model.{name}": x for name, x in run.model.state_dict().items()}
+    for name, x in run.model.named_parameters():
+        for key, value in optimiser.state[x].items():
+            found[f"{key}.{name}"] = value
+    return found
+
+
+def _save(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
+    notes = {"run": json.dumps(run.record())}
+    write_tensors(folder / "model.safetensors", _state(run, optimiser), notes)
+
+
+def _resume(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
+    """Go on from the checkpoint of a folder, if it has one."""
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        return
+    tensors, notes = read_tensors(path)
+    try:
+        record = json.loads(notes["run"])
+        mine = json.loads(json.dumps(asdict(run.recipe)))
+        other = [key for key in mine if key != "epochs" and mine[key] != record["recipe"].get(key)]
+        if other:
+            got = f"{folder}, a run with another {', '.join(sorted(other))}"
+            raise InputError("out", got, "an empty folder, or one of the same run")
+        prefix = "model."
+        run.model.load_state_dict(
+            {k[len(prefix) :]: x for k, x in tensors.items() if k.startswith(prefix)}
+        )
+        for name, x in run.model.named_parameters():
+            keys = ("step", "exp_avg", "exp_avg_sq")
+            optimiser.state[x] = {key: tensors[f"{key}.{name}"].clone() for key in keys}
+            optimiser.state[x]["step"] = optimiser.state[x]["step"].reshape(()).cpu()
+            for key in keys[1:]:
+                optimiser.state[x][key] = optimiser.state[x][key].to(x.device)
+    except (KeyError, RuntimeError, TypeError, json.JSONDecodeError) as error:
+        raise InputError("out", f"{path} ({error!s:.60})", "a checkpoint of such a run") from None
+    run.history[:] = record["history"]
