@@ -149,7 +149,7 @@ PAPER_C = ("C:fig2", "C:fig3", "C:fig4", "C:fig5", "C:fig6", "C:automaton", "C:c
            "C:orthogonal", "C:path")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", QUICK + PAPER_B + PAPER_C)
+@pytest.mark.parametrize("name", (*QUICK, *PAPER_B, *PAPER_C, "D:lemma2", "D:theorem5"))
 def test_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
     record = reproduce(name, trials=min(experiments()[name].trials, 5), out=tmp_path)
     assert record["claims"]
@@ -186,7 +186,7 @@ def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_p
     assert "4 of 4 claims hold" in summary
     assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
     listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
-    assert len(listed["figures"]) == 37
+    assert len(listed["figures"]) == 44
     code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)
     assert (code, out) == (2, "")
     assert err.startswith("attnmargin: figure: got 'B:fig0'")

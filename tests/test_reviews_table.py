@@ -81,3 +81,28 @@ def test_colours_follow_the_weights() -> None:
     )
     assert "<b>" not in coloured_text(["<b>"], [1.0])
     assert np.char.count(coloured_text([], []), "span") == 0
+
+
+def test_figures_of_corpora_run_on_a_small_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paper D's figures from a folder with two corpora, one of them with neutral rows."""
+    from attnmargin.papers import d_tokens
+    from attnmargin.papers.reproduce import reproduce
+
+    data = tmp_path / "data"
+    data.mkdir()
+    rows = [f"{'superb' if k % 2 else 'dull'} film {k % 3} plot,{k % 2}" for k in range(120)]
+    for name in ("imdb", "yelp"):
+        neutral = ["so so,-1"] if name == "yelp" else []
+        (data / f"{name}.csv").write_text("\n".join(["text,label", *rows, *neutral]))
+    words = am.word_list(["superb dull film plot 0 1 2"])
+    (data / "vocab.txt").write_text("\n".join(words))
+    short = {k: am.TokenRecipe(layers=k, d=16, lr=1e-2, epochs=3, batch=20) for k in (1, 2)}
+    monkeypatch.setattr(d_tokens, "RECIPES", short)
+    for name in ("D:fig3", "D:fig1", "D:table"):
+        record = reproduce(name, out=tmp_path / "out", data=data)
+        assert record["claims"]
+        assert [file for file in record["files"] if file.endswith(".png")]
+    text = (tmp_path / "out" / "D" / "table" / "tokens.md").read_text()
+    assert text.count("- most positive: superb") == 2

@@ -81,6 +81,7 @@ from attnmargin.solvers import solve, solve_path
 from attnmargin.text import Corpus, read_corpus
 from attnmargin.text_training import Recipe, TextRun, train_text
 from attnmargin.theory import Check, Outcome, check_next_token, check_theory
+from attnmargin.token_importance import TokenImportance, token_importance
 from attnmargin.token_statistics import TokenStatistics, token_statistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training import Trajectory, gradient_flow, regularization_path, train
@@ -130,6 +131,7 @@ __all__ = [
     "TextRun",
     "TokenGraph",
     "TokenGraphs",
+    "TokenImportance",
     "TokenRecipe",
     "TokenRun",
     "TokenStatistics",
@@ -195,6 +197,7 @@ __all__ = [
     "support_tokens",
     "tied_tokens",
     "token_graphs",
+    "token_importance",
     "token_probability",
     "token_problem",
     "token_statistics",

@@ -267,6 +267,47 @@ def train_text(
 
 
 @cli.command()
+@click.argument("file", type=_FILE)
+@click.option("--text", default="text", show_default=True, help="column of the texts")
+@click.option("--label", default="label", show_default=True, help="column of the labels")
+@click.option("--drop", multiple=True, help="a label whose rows are left out")
+@click.option("--vocab", type=_FILE, help="WordPiece vocabulary; whole words without it")
+@click.option("--keep-markup", is_flag=True, help="do not remove tags such as <br />")
+@click.option("--keep-stop-words", is_flag=True, help="do not remove words such as the")
+@click.option("--no-stem", is_flag=True, help="keep words as they are")
+@click.option("--least", type=int, default=50, show_default=True, help="drop rarer tokens")
+@click.option("--top", type=int, default=15, show_default=True, help="tokens of each table")
+@click.option("--statistics-only", is_flag=True, help="count, and train nothing")
+@click.option("--layers", type=int, default=1, show_default=True, help="model (1) or (36)")
+@click.option("--width", type=int, default=64, show_default=True, help="of the embeddings")
+@click.option("--lr", type=float, default=1e-3, show_default=True)
+@click.option("--epochs", type=int, default=60, show_default=True)
+@click.option("--batch", type=int, default=500, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+@click.option("--out", type=_FILE, help="folder for the model; a stopped run goes on from there")
+@click.option("--html", type=_FILE, help="write a page: tables, pictures, coloured texts")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
+def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
+    """Tell which tokens of FILE (two classes of texts) decide, and whether training agrees."""
+    from attnmargin import token_table as tables
+    from attnmargin.tables import print_json
+
+    found, record = tables.analyse(file, **options)
+    if html is not None:
+        from attnmargin.report.token_page import write_tokens
+
+        record["html"] = str(write_tokens(html, found, record))
+    if as_json:
+        print_json(record)
+    else:
+        tables.print_importance(record)
+        if html is not None:
+            click.echo(f"page: {html}")
+    return 0
+
+
+@cli.command()
 @click.argument("figures", nargs=-1)
 @click.option("--list", "listing", is_flag=True, help="list the figures, and compute nothing")
 @click.option("--trials", type=int, help="per point; that of the paper by default")

@@ -174,3 +174,32 @@ def first_step(model: EmbeddingModel, lr: float) -> FirstStep:
     error_E = torch.linalg.vector_norm(after.E - model.E - moved, dim=-1)
     error_p = torch.linalg.vector_norm(after.p - model.p)
     return FirstStep(after, error_E, error_p, 11.0 * lr * model.E.shape[1] ** -0.25)
+
+
+def other_selections(model: EmbeddingModel, important: Array, most: int = 65536) -> float:
+    """The least ``‖p̂′‖`` of selections with more than the important places (Lemma 19).
+
+    All of them are tried: every set of other places in every sequence that contains the important
+    ones. Infeasible ones do not count, nor does that of all places, which p̂′ = 0 makes and Lemma 6
+    excludes; infinity if none is left.
+
+    Args:
+        important: bool ``(n, T)``.
+        most: selections that are tried at the most.
+    """
+    chosen = torch.as_tensor(important, dtype=torch.bool)
+    free = (~chosen & model.visible).nonzero()
+    count = 2 ** len(free) - 1
+    if count > most:
+        raise InputError("important", f"{count} other selections", f"at most {most}")
+    if count == 0:
+        return float("inf")
+    bits = (torch.arange(1, count + 1).unsqueeze(-1) >> torch.arange(len(free))) & 1
+    stack = chosen.expand(count, *chosen.shape).clone()
+    stack[:, free[:, 0], free[:, 1]] |= bits.bool()
+    shape = (count, *model.E.shape)
+    ids = model.ids.expand(count, *model.ids.shape)
+    mask = None if model.mask is None else model.mask.expand(count, *model.mask.shape)
+    solution = solve(embedding_problem(model.E.expand(shape), ids, stack, mask))
+    good = torch.as_tensor(solution.optimal) & (solution.value > 0.0)
+    return float(solution.value[good].min()) if bool(good.any()) else float("inf")

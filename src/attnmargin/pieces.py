@@ -38,12 +38,16 @@ class Pieces:
         return len(self.labels)
 
     def words(self, i: int) -> list[str]:
-        """Tokens of one text, [CLS] and [SEP] included."""
-        return [self.vocabulary[k] for k in self.ids[self.start[i] : self.start[i + 1]]]
+        """Tokens of one text."""
+        return [self.vocabulary[k] for k in self.row(i)]
+
+    def row(self, i: int) -> NDArray[Any]:
+        """Token ids of one text."""
+        return self.ids[self.start[i] : self.start[i + 1]]
 
     def part(self, keep: NDArray[Any]) -> "Pieces":
         """Some of the texts, by places."""
-        rows = [self.ids[self.start[i] : self.start[i + 1]] for i in keep]
+        rows = [self.row(i) for i in keep]
         start = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64)))
         ids = np.concatenate(rows) if rows else self.ids[:0]
         return Pieces(ids, start, self.labels[keep], self.vocabulary)

@@ -42,7 +42,7 @@ def attention_shares(model: TextClassifier, pieces: Pieces) -> list[NDArray[np.f
     device = next(model.parameters()).device
     found = []
     for i in range(len(pieces)):
-        ids = pieces.ids[pieces.start[i] : pieces.start[i + 1]].astype(np.int64)
+        ids = pieces.row(i).astype(np.int64)
         s = model.attention(torch.from_numpy(ids)[None].to(device))[0].mean(0)
         inner = s[1:-1].double().cpu().numpy()
         found.append(inner / inner.sum())

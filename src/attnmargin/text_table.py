@@ -37,7 +37,7 @@ def train_file(
     first, second = (word_pieces(part, words, shape["length"], cache) for part in (train, test))
     sizes = Shape(len(first.vocabulary), **shape)
     run = train_text(
-        first, second, sizes, recipe, out=out, device=_device(device), progress=progress
+        first, second, sizes, recipe, out=out, device=device_of(device), progress=progress
     )
     record = run_record(run) | {
         "file": str(path),
@@ -60,7 +60,8 @@ def run_record(run: TextRun) -> dict[str, Any]:
     return run.record() | {"weights": sum(w.numel() for w in run.model.parameters())}
 
 
-def _device(name: str) -> str:
+def device_of(name: str) -> str:
+    """The device of a name; auto is a GPU where there is one."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -23,6 +23,8 @@ def experiments() -> dict[str, Experiment]:
         c_graphs,
         c_lemmas,
         c_local,
+        d_theory,
+        d_tokens,
     )
 
     found = [
@@ -40,6 +42,8 @@ def experiments() -> dict[str, Experiment]:
         *c_graphs.EXPERIMENTS,
         *c_lemmas.EXPERIMENTS,
         *c_local.EXPERIMENTS,
+        *d_theory.EXPERIMENTS,
+        *d_tokens.EXPERIMENTS,
     ]
     return {experiment.name: experiment for experiment in sorted(found, key=_order)}
 

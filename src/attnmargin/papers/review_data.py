@@ -7,6 +7,8 @@ from attnmargin.errors import InputError
 from attnmargin.text import Corpus, read_corpus
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl")
+# Labels of neutral reviews, which the papers leave out.
+NEUTRAL = (-1,)
 NEEDS = "a folder with imdb.parquet (.csv, .tsv, .jsonl, or aclImdb) and vocab.txt"
 
 
@@ -15,7 +17,7 @@ def find_reviews(folder: Path, name: str = "imdb", official: str = "aclImdb") ->
     """A corpus of the folder: ``imdb.parquet`` and the like, or the official layout."""
     for path in (folder / official, *(folder / f"{name}{ending}" for ending in _ENDINGS)):
         if path.exists():
-            return read_corpus(path)
+            return read_corpus(path, drop=NEUTRAL)
     raise InputError("--data", f"{folder} without {name}", NEEDS)
 
 

@@ -1,0 +1,254 @@
+"""Paper D, figures 1 to 4 and the tables of tokens: all parameters trained."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attnmargin.cleaning import Cleaning
+from attnmargin.embedding_data import level_tokens
+from attnmargin.files import write_whole
+from attnmargin.papers.experiment import (
+    Arrays,
+    Claim,
+    Experiment,
+    Point,
+    Results,
+    Task,
+    at_least,
+    at_most,
+)
+from attnmargin.papers.review_data import find_reviews, find_vocabulary
+from attnmargin.pieces import Pieces
+from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.token_importance import DECISIVE, FREQUENT, TokenImportance, token_importance
+from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
+
+NEEDS = "a folder with imdb.parquet, yelp.parquet (or .csv, .tsv, .jsonl) and vocab.txt"
+_CORPORA = {"imdb": "IMDB", "yelp": "Yelp"}
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _trained(run: TokenRun) -> Arrays:
+    to_p, to_v = run.products
+    names = ("loss", "train")
+    history = {name: np.array([row[name] for row in run.history]) for name in names}
+    return {"with_p": to_p, "with_v": to_v, **history}
+
+
+# --- figure 2 --------------------------------------------------------------------------------
+
+_N2, _T2 = 16384, 256
+_RECIPE2 = TokenRecipe(d=2048, lr=1e-4, batch=512, epochs=32)
+
+
+def _run_fig2(task: Task) -> Arrays:
+    data, exact = level_tokens(_N2, _T2, seed=task.seed)
+    start = np.arange(0, data.ids.size + 1, _T2)
+    names = [str(s) for s in range(data.vocabulary)]
+    pieces = Pieces(data.ids.ravel().astype(np.int32), start, (data.y + 1) // 2, names)
+    run = train_tokens(pieces, _RECIPE2, device=_device(), progress=task.tell)
+    return _trained(run) | {"exact": exact, "difference": data.statistics().difference}
+
+
+def _rank(x: NDArray[Any], y: NDArray[Any]) -> float:
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(x, y)[0])
+
+
+def _claims_fig2(results: Results) -> list[Claim]:
+    own = results["levels"]
+    relevant = own["exact"] != 0
+    x, to_p, to_v = (own[name][relevant] for name in ("difference", "with_p", "with_v"))
+    same = np.sign(to_v) == np.sign(own["exact"][relevant])
+    size = np.abs(own["with_v"])
+    return [
+        at_least("rank correlation of ⟨E, p⟩ with |posterior difference|, relevant tokens",
+                 _rank(to_p, np.abs(x)), 0.9),
+        at_least("rank correlation of ⟨E, v⟩ with the posterior difference, relevant tokens",
+                 _rank(to_v, x), 0.9),
+        at_least("share of relevant tokens whose ⟨E, v⟩ has the right sign", same.mean(), 0.99),
+        at_most("mean |⟨E, v⟩| of irrelevant tokens over that of relevant ones",
+                size[~relevant].mean() / size[relevant].mean(), 0.5),
+    ]  # fmt: skip
+
+
+def _clouds(x: NDArray[Any], own: Arrays, title: str, groups: dict[str, Any]) -> list[Panel]:
+    """The two pictures of the paper."""
+    panels = []
+    for key, name in (("with_p", "⟨E, p⟩"), ("with_v", "⟨E, v⟩")):
+        series = [
+            Series(kind="points", name=word, x=x[places], y=own[key][places], marker=".")
+            for word, places in groups.items()
+        ]
+        panels.append(Panel(title=title, axes=("posterior difference", name), series=series))
+    return panels
+
+
+def _pictures_fig2(results: Results) -> list[Picture]:
+    own = results["levels"]
+    groups = {"relevant": own["exact"] != 0, "irrelevant": own["exact"] == 0}
+    caption = (
+        f"The K-level model (34): {_N2:,} sequences of {_T2}, 2,048 tokens, d = {_RECIPE2.d}; "
+        f"all parameters of model (1) trained, {_RECIPE2.epochs} epochs, loss "
+        f"{own['loss'][-1]:.2g}. The posterior difference is that of the data, eq. (37)."
+    )
+    panels = _clouds(own["difference"], own, "K-level model", groups)
+    return [Picture(name="fig2", caption=caption, panels=panels)]
+
+
+# --- figures 1, 3 and 4 ----------------------------------------------------------------------
+
+RECIPES = {
+    1: TokenRecipe(layers=1, d=64, lr=5e-4, batch=500, epochs=250),
+    2: TokenRecipe(layers=2, d=64, lr=1e-3, batch=100, epochs=40, drops=(20, 30), parts=5),
+}
+
+
+@lru_cache(maxsize=2)
+def corpus_tokens(folder: Path, name: str) -> TokenImportance:
+    """A corpus as paper D prepares it: training reviews of IMDB, Yelp without neutral ones."""
+    corpus = find_reviews(folder, name, "aclImdb" if name == "imdb" else name)
+    if corpus.splits is not None and "train" in corpus.splits:
+        corpus = corpus.split("train")
+    return token_importance(corpus, Cleaning(vocabulary=find_vocabulary(folder)))
+
+
+def _run_corpus(task: Task) -> Arrays:
+    assert task.data is not None
+    own = task.settings
+    found = corpus_tokens(task.data, own["corpus"])
+    run = train_tokens(
+        found.pieces, RECIPES[own["layers"]], device=_device(), progress=task.tell
+    )  # fmt: skip
+    return _trained(run) | {
+        "positive": found.statistics.positive,
+        "negative": found.statistics.negative,
+        "words": np.array(found.pieces.vocabulary),
+    }
+
+
+def _statistics(own: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Occurrences and posterior differences."""
+    count = own["positive"] + own["negative"]
+    return count, (own["positive"] - own["negative"]) / count
+
+
+def _claims_corpus(results: Results) -> list[Claim]:
+    claims = []
+    for key, own in results.items():
+        name, layers = key.split("-")
+        count, x = _statistics(own)
+        decisive = (count >= FREQUENT) & (np.abs(x) > DECISIVE)
+        same = np.sign(own["with_v"][decisive]) == np.sign(x[decisive])
+        words = f"{_CORPORA[name]}, {layers}: sign agreement of {decisive.sum()} tokens"
+        low, high = (0.03, 0.5) if layers == "layers1" else (1e-6, 1e-4)
+        loss = float(own["loss"][-1])
+        claims += [
+            at_least(words, same.mean(), 0.95),
+            Claim(f"{_CORPORA[name]}, {layers}: loss at the end", loss, f"{low:g} to {high:g}",
+                  low <= loss <= high),
+        ]  # fmt: skip
+    return claims
+
+
+def _pictures_corpus(results: Results) -> list[Picture]:
+    pictures = []
+    for key, own in results.items():
+        count, x = _statistics(own)
+        often = count >= FREQUENT
+        groups = {f"seen ≥ {FREQUENT} times": often, "rarer": ~often}
+        name, layers = key.split("-")
+        caption = (
+            f"{_CORPORA[name]}, {len(x):,} tokens after cleaning; model "
+            f"{'(1)' if layers == 'layers1' else '(36)'}, all parameters trained for "
+            f"{len(own['loss'])} epochs: loss {own['loss'][-1]:.2g}, accuracy in training "
+            f"{own['train'][-1]:.1%}."
+        )
+        panels = _clouds(x, own, _CORPORA[name], groups)
+        pictures.append(Picture(name=f"{key}", caption=caption, panels=panels))
+    return pictures
+
+
+def _corpus_point(name: str, layers: int) -> Point:
+    recipe = RECIPES[layers]
+    settings = {"corpus": name, "layers": layers, "d": recipe.d, "lr": recipe.lr,
+                "batch": recipe.batch, "epochs": recipe.epochs}  # fmt: skip
+    return Point(f"{name}-layers{layers}", settings)
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+_MOST = 20
+
+
+def _first(own: Arrays, kind: str) -> list[str]:
+    """Tokens that come first in a table."""
+    count, _ = _statistics(own)
+    score = (own["positive"] - own["negative"]) / np.sqrt(count)
+    keys = {"most positive": -score, "most negative": score, "most attended": -own["with_p"]}
+    return [str(own["words"][s]) for s in np.argsort(keys[kind], kind="stable")[:_MOST]]
+
+
+def _tables(results: Results, folder: Path) -> list[Path]:
+    lines = []
+    for key, own in results.items():
+        lines += [f"## {_CORPORA[key.split('-')[0]]}", ""]
+        kinds = ("most positive", "most negative", "most attended")
+        lines += [f"- {kind}: {', '.join(_first(own, kind))}" for kind in kinds] + [""]
+    text = "\n".join(lines)
+    return [write_whole(folder / "tokens.md", lambda stream: stream.write(text.encode()))]
+
+
+def _claims_table(results: Results) -> list[Claim]:
+    claims = []
+    for key, own in results.items():
+        _, x = _statistics(own)
+        place = {str(word): s for s, word in enumerate(own["words"])}
+        attended = [abs(float(x[place[word]])) for word in _first(own, "most attended")]
+        words = f"{_CORPORA[key.split('-')[0]]}: mean |posterior difference| of the most attended"
+        claims.append(at_least(words, float(np.mean(attended)), 0.5))
+    return claims
+
+
+def _pictures_table(results: Results) -> list[Picture]:
+    panels = []
+    for key, own in results.items():
+        _, x = _statistics(own)
+        place = {str(word): s for s, word in enumerate(own["words"])}
+        words = _first(own, "most positive")[:6] + _first(own, "most negative")[:6]
+        y = np.array([x[place[word]] for word in words])
+        bars = Series(kind="bar", name="posterior difference", x=np.arange(len(words)), y=y)
+        for part, name in ((slice(0, 6), "most positive"), (slice(6, 12), "most negative")):
+            shown = Series(**{**bars, "x": np.arange(6), "y": y[part]})
+            panels.append(Panel(title=f"{_CORPORA[key.split('-')[0]]}, {name}", series=[shown],
+                                axes=("", "posterior difference"), ticks=words[part]))  # fmt: skip
+    caption = "Tokens with the clearest signs, (n₊ − n₋)/√n; more of them in tokens.md."
+    return [Picture(name="table", caption=caption, panels=panels, columns=2)]
+
+
+_BOTH = tuple(_corpus_point(name, 1) for name in _CORPORA)
+_SHARED: dict[str, Any] = {"unit": "run", "needs": NEEDS}
+EXPERIMENTS = (
+    Experiment("D:fig1", "IMDB, two-layer model: embeddings and posterior differences", 1,
+               (_corpus_point("imdb", 2),), _run_corpus, _claims_corpus, _pictures_corpus,
+               **_SHARED),
+    Experiment("D:fig2", "K-level model: embeddings and posterior differences", 1,
+               (Point("levels", {"n": _N2, "d": _RECIPE2.d, "epochs": _RECIPE2.epochs}),),
+               _run_fig2, _claims_fig2, _pictures_fig2, unit="run"),
+    Experiment("D:fig3", "IMDB and Yelp, model (1): embeddings and posterior differences", 1,
+               _BOTH, _run_corpus, _claims_corpus, _pictures_corpus, **_SHARED),
+    Experiment("D:fig4", "Yelp, two-layer model: embeddings and posterior differences", 1,
+               (_corpus_point("yelp", 2),), _run_corpus, _claims_corpus, _pictures_corpus,
+               **_SHARED),
+    Experiment("D:table", "The most positive, most negative and most attended tokens", 1,
+               _BOTH, _run_corpus, _claims_table, _pictures_table, source="D:fig3",
+               files=_tables, **_SHARED),
+)  # fmt: skip

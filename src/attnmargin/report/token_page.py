@@ -1,0 +1,113 @@
+"""The page of a corpus: which tokens decide, whether training agrees, and texts coloured by it."""
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.report.coloured import COLOURED_STYLE, coloured_text
+from attnmargin.report.html import page, paragraph, section, table, write_page
+from attnmargin.report.scatter import Cloud, scatter
+from attnmargin.token_importance import TokenImportance
+from attnmargin.token_table import agreement_sentence
+
+# Texts of each class that are shown, tokens of each, and points of a picture.
+_TEXTS, _TOKENS, _POINTS = 3, 150, 3000
+
+
+def write_tokens(path: Path, found: TokenImportance, record: dict[str, Any]) -> Path:
+    """Tables, pictures and coloured texts in one file."""
+    negative, positive = found.classes
+    body = [
+        paragraph(_summary(record)),
+        _tokens(f"Tokens that speak for {positive}", record["positive"]),
+        _tokens(f"Tokens that speak for {negative}", record["negative"]),
+    ]
+    if found.run is not None:
+        body.append(_tokens("Tokens that attention selects", record["attended"]))
+        body.append(_pictures(found, record))
+    body += [_examples(found), _steps(record)]
+    return write_page(
+        path, page(f"Which tokens decide: {Path(record['file']).name}", "".join(body))
+    )
+
+
+def _summary(record: dict[str, Any]) -> str:
+    kinds = record["kinds"]
+    one = kinds.get("completely positive", 0) + kinds.get("completely negative", 0)
+    return (
+        f"{record['texts']:,} texts; {sum(kinds.values()):,} different tokens are left after "
+        f"cleaning, {one:,} of them occur with one class only. The posterior difference of a token "
+        "is the share of its occurrences in texts of one class minus that in texts of the other: "
+        "+1 and −1 are tokens that occur with one class only. Paper D shows that one step of "
+        "gradient descent moves the embedding of a token along the head v by its signed frequency "
+        "α, and that ⟨cls⟩ then selects the tokens that decide."
+    )
+
+
+def _tokens(title: str, rows: list[dict[str, Any]]) -> str:
+    trained = bool(rows) and "with p" in rows[0]
+    head = ["token", "seen", "posterior difference", "signed frequency α"]
+    head += ["⟨E, v⟩", "⟨E, p⟩"] if trained else []
+    cells = []
+    for row in rows:
+        own = [row["token"], f"{row['count']:,}", f"{row['difference']:+.3f}",
+               f"{row['alpha']:+.2e}"]  # fmt: skip
+        cells.append(own + ([f"{row['with v']:+.2f}", f"{row['with p']:+.2f}"] if trained else []))
+    return section(title, table(head, cells))
+
+
+def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:
+    """The two pictures of the paper, with names of tokens."""
+    assert found.run is not None
+    to_p, to_v = found.run.products
+    places = _shown(found)
+    names = [found.pieces.vocabulary[s] for s in places]
+    x = found.statistics.difference[places]
+    across = "posterior difference"
+    clouds = [
+        scatter(Cloud(x, to_p[places], names, (across, "⟨E, p⟩: how much attention it gets"))),
+        scatter(Cloud(x, to_v[places], names, (across, "⟨E, v⟩: which class it speaks for"))),
+    ]
+    words = agreement_sentence(record["agreement"])
+    words = f"Every point is a token; rest on it for its name. {words[0].upper()}{words[1:]}."
+    return section(
+        "Statistics and training",
+        paragraph(words),
+        f'<div class="pictures">{"".join(clouds)}</div>',
+    )
+
+
+def _shown(found: TokenImportance) -> NDArray[np.int64]:
+    """The most frequent tokens."""
+    return np.argsort(-found.statistics.count, kind="stable")[:_POINTS]
+
+
+def _examples(found: TokenImportance) -> str:
+    """Texts whose tokens decide most clearly, of either class."""
+    own, pieces = found.statistics, found.pieces
+    weight = np.nan_to_num(own.difference)
+    sums = np.add.reduceat(weight[pieces.ids], pieces.start[:-1])
+    lengths = pieces.lengths
+    parts = [f"<style>{COLOURED_STYLE}</style>"]
+    for label, name in enumerate(found.classes):
+        inside = (pieces.labels == label) & (lengths >= 10) & (lengths <= _TOKENS)
+        mean = np.where(inside, sums / lengths, -np.inf if label else np.inf)
+        order = np.argsort(-mean if label else mean, kind="stable")[: min(_TEXTS, inside.sum())]
+        shown = [
+            coloured_text(pieces.words(i), weight[pieces.row(i)].tolist(), most=1.0) for i in order
+        ]
+        if shown:
+            parts.append(f"<h3>Class {escape(name)}</h3>{''.join(shown)}")
+    words = (
+        "Texts whose tokens speak most clearly, as they are after cleaning; orange tokens speak "
+        f"for {found.classes[1]}, blue ones for {found.classes[0]}."
+    )
+    return section("Examples from the corpus", paragraph(words), *parts)
+
+
+def _steps(record: dict[str, Any]) -> str:
+    rows = [[s["step"], f"{s['tokens']:,}", f"{s['vocabulary']:,}"] for s in record["steps"]]
+    return section("How the texts were cleaned", table(["step", "tokens", "different"], rows))

@@ -1,0 +1,124 @@
+"""Which tokens of a labelled corpus decide: statistics, a trained model, and whether they agree."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.cleaning import Cleaning, Step, clean_tokens
+from attnmargin.errors import InputError
+from attnmargin.pieces import Pieces
+from attnmargin.text import Corpus
+from attnmargin.token_statistics import TokenStatistics, count_tokens
+from attnmargin.token_training import TokenRun
+
+# Tokens that the agreement is measured on: seen so often, with a posterior difference above this.
+FREQUENT, DECISIVE = 200, 0.2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TokenImportance:
+    """Tokens of a corpus with their statistics, and with a trained model if there is one."""
+
+    pieces: Pieces
+    statistics: TokenStatistics
+    classes: tuple[str, str]
+    steps: list[Step]
+    empty: int = 0  # texts that have no token left
+    run: TokenRun | None = None
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """Posterior difference in standard deviations of chance: ``(n₊ − n₋) / √n``, ``(S,)``.
+
+        It orders tokens: a difference of 0.9 in 50 occurrences says less than 0.6 in 5,000.
+        """
+        own = self.statistics
+        return (own.positive - own.negative) / np.sqrt(np.maximum(own.count, 1))
+
+    def ranked(self, name: str, most: int) -> NDArray[np.int64]:
+        """Places of the first tokens: most "positive", "negative" or "attended"."""
+        if name == "attended":
+            if self.run is None:
+                raise InputError("name", "'attended' without a trained model", "a trained model")
+            keys = self.run.products[0]
+        elif name in ("positive", "negative"):
+            keys = self.score if name == "positive" else -self.score
+        else:
+            raise InputError("name", repr(name), "'positive', 'negative' or 'attended'")
+        return np.argsort(-keys, kind="stable")[:most]
+
+    def row(self, s: int) -> dict[str, Any]:
+        """One token as it stands in JSON."""
+        own = self.statistics
+        found: dict[str, Any] = {
+            "token": self.pieces.vocabulary[s],
+            "count": int(own.count[s]),
+            "positive": int(own.positive[s]),
+            "negative": int(own.negative[s]),
+            "alpha": float(own.alpha[s]),
+            "difference": float(own.difference[s]),
+            "kind": str(own.kind[s]),
+        }
+        if self.run is not None:
+            to_p, to_v = self.run.products
+            found |= {"with p": float(to_p[s]), "with v": float(to_v[s])}
+        return found
+
+    def agreement(self, least: int = FREQUENT, difference: float = DECISIVE) -> dict[str, Any]:
+        """How far the model agrees with the statistics, on frequent tokens that decide.
+
+        Signs of ⟨E_s, v⟩ and of the posterior difference; and Spearman's rank correlation of
+        ⟨E_s, v⟩ with the difference, and of ⟨E_s, p⟩ with its size.
+        """
+        if self.run is None:
+            raise InputError("run", "none", "a trained model")
+        from scipy.stats import spearmanr
+
+        to_p, to_v = self.run.products
+        own = self.statistics
+        frequent = own.count >= least
+        decisive = frequent & (np.abs(np.where(frequent, own.difference, 0.0)) > difference)
+        same = np.sign(to_v[decisive]) == np.sign(own.difference[decisive])
+        with_v = spearmanr(to_v[frequent], own.difference[frequent])[0]
+        with_p = spearmanr(to_p[frequent], np.abs(own.difference[frequent]))[0]
+        return {
+            "seen at least": least,
+            "difference above": difference,
+            "tokens": int(decisive.sum()),
+            "sign agreement": float(same.mean()) if len(same) else None,
+            "rank correlation with v": _number(with_v),
+            "rank correlation with p": _number(with_p),
+            "loss": self.run.history[-1]["loss"],
+            "accuracy": self.run.history[-1]["train"],
+        }
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def token_importance(corpus: Corpus, cleaning: Cleaning | None = None) -> TokenImportance:
+    """Statistics of the tokens of a corpus; train a model on ``.pieces`` and put it in with
+    :func:`dataclasses.replace` to compare.
+
+    Example:
+        >>> import attnmargin as am, numpy as np
+        >>> texts = ["a superb film", "superb acting", "a dull film", "dull acting"]
+        >>> corpus = am.Corpus(texts, np.array([1, 1, 0, 0]), ("neg", "pos"))
+        >>> found = am.token_importance(corpus, am.Cleaning(least=1))
+        >>> [found.row(s)["token"] for s in found.ranked("positive", 1)]
+        ['superb']
+    """
+    pieces, steps = clean_tokens(corpus, cleaning)
+    full = np.flatnonzero(pieces.lengths > 0)
+    empty = len(pieces) - len(full)
+    if not len(full):
+        raise InputError("file", "texts without any token left", "more texts, or fewer steps")
+    if empty:
+        pieces = pieces.part(full)
+    signs = np.repeat(2 * pieces.labels - 1, pieces.lengths)
+    statistics = count_tokens(pieces.ids, signs, len(pieces.vocabulary))
+    return TokenImportance(pieces, statistics, corpus.classes, steps, empty)

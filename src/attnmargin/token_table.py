@@ -1,0 +1,107 @@
+"""What ``attnmargin tokens`` prints: the tokens that decide, as tables and a record."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from attnmargin.cleaning import Cleaning
+from attnmargin.errors import InputError
+from attnmargin.tables import waiting
+from attnmargin.text import read_corpus
+from attnmargin.text_table import device_of
+from attnmargin.token_importance import TokenImportance, token_importance
+from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
+from attnmargin.training_table import progress_bar
+
+
+def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]]:
+    """Read, clean, count, and train unless only statistics are asked for; with the record."""
+    top = options["top"]
+    if top < 1:
+        raise InputError("--top", f"{top}", "at least one token")
+    cleaning = Cleaning(
+        markup=not options["keep_markup"], stop_words=not options["keep_stop_words"],
+        stem=not options["no_stem"], vocabulary=options["vocab"], least=options["least"],
+    )  # fmt: skip
+    corpus = read_corpus(path, options["text"], options["label"], drop=options["drop"])
+    with waiting("counting tokens"):
+        found = token_importance(corpus, cleaning)
+    if not options["statistics_only"]:
+        found = replace(found, run=_train(found, options))
+    return found, importance_record(found, path, top)
+
+
+def _train(found: TokenImportance, options: dict[str, Any]) -> TokenRun:
+    names = ("layers", "lr", "epochs", "batch", "seed")
+    parts = 1 if options["layers"] == 1 else 5
+    recipe = TokenRecipe(d=options["width"], parts=parts, **{k: options[k] for k in names})
+    with progress_bar("training") as progress:
+        return train_tokens(
+            found.pieces, recipe, out=options["out"], device=device_of(options["device"]),
+            progress=progress,
+        )  # fmt: skip
+
+
+def importance_record(found: TokenImportance, path: Path, most: int) -> dict[str, Any]:
+    """As it stands in JSON."""
+    names = ("positive", "negative") + (("attended",) if found.run else ())
+    kinds = found.statistics.kind
+    return {
+        "file": str(path),
+        "texts": len(found.pieces) + found.empty,
+        "without tokens": found.empty,
+        "classes": list(found.classes),
+        "steps": [step._asdict() for step in found.steps],
+        "kinds": {str(kind): int((kinds == kind).sum()) for kind in sorted(set(kinds.tolist()))},
+        "agreement": found.agreement() if found.run else None,
+        **{name: [found.row(int(s)) for s in found.ranked(name, most)] for name in names},
+    }
+
+
+def print_importance(record: dict[str, Any]) -> None:
+    """Tables of tokens, and sentences."""
+    console = Console()
+    negative, positive = record["classes"]
+    titles = {
+        "positive": f"tokens that speak for {positive!r}",
+        "negative": f"tokens that speak for {negative!r}",
+        "attended": "tokens that attention selects",
+    }
+    for name, title in titles.items():
+        if name in record:
+            console.print(_table(title, record[name]))
+    for step in record["steps"]:
+        click.echo(f"{step['step']}: {step['tokens']:,} tokens, {step['vocabulary']:,} different")
+    if record["without tokens"]:
+        click.echo(f"{record['without tokens']:,} texts have no token left")
+    if record["agreement"]:
+        click.echo(agreement_sentence(record["agreement"]))
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+    trained = bool(rows) and "with p" in rows[0]
+    heads = ["token", "seen", "posterior difference", "signed frequency α"]
+    table = Table(*heads, *(("⟨E, v⟩", "⟨E, p⟩") if trained else ()), title=title)
+    for row in rows:
+        cells = [row["token"], f"{row['count']:,}", f"{row['difference']:+.3f}",
+                 f"{row['alpha']:+.2e}"]  # fmt: skip
+        if trained:
+            cells += [f"{row['with v']:+.2f}", f"{row['with p']:+.2f}"]
+        table.add_row(*cells)
+    return table
+
+
+def agreement_sentence(own: dict[str, Any]) -> str:
+    """How far the trained model agrees with the statistics."""
+    if own["sign agreement"] is None:
+        return "no token is frequent and decisive enough to compare the model with the statistics"
+    return (
+        f"the trained model has the sign of the posterior difference for "
+        f"{own['sign agreement']:.1%} of {own['tokens']:,} tokens seen at least "
+        f"{own['seen at least']} times with a difference above {own['difference above']:g}; "
+        f"loss {own['loss']:.2g}, accuracy in training {own['accuracy']:.1%}"
+    )

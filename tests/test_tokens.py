@@ -1,0 +1,197 @@
+"""Token importance of corpora: cleaning, statistics, trained models, the command and its page."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import attnmargin as am
+from attnmargin.cleaning import STOP_WORDS
+from attnmargin.report.scatter import Cloud, scatter
+from attnmargin.token_models import TokenModel
+from tests.test_cli import run as command
+
+
+def corpus(n: int = 60) -> am.Corpus:
+    """Texts with one word that decides among words that do not."""
+    rng = np.random.default_rng(0)
+    words = ["film", "plot", "scene", "actor", "story"]
+    labels = np.arange(n) % 2
+    texts = []
+    for y in labels:
+        chosen = list(rng.choice(words, 5))
+        chosen.insert(2, str(rng.choice(["superb", "lovely"] if y else ["dull", "awful"])))
+        texts.append("The <br /> " + " ".join(chosen) + "!")
+    return am.Corpus(texts, labels.astype(np.int64), ("neg", "pos"))
+
+
+def pieces_of(*texts: str, **steps: object) -> list[list[str]]:
+    own = am.Corpus(list(texts), np.zeros(len(texts), np.int64), ("neg", "pos"))
+    found, _ = am.clean_tokens(own, am.Cleaning(**{"least": 1, **steps}))  # type: ignore[arg-type]
+    return [found.words(i) for i in range(len(found))]
+
+
+def test_words_are_found_as_a_person_would() -> None:
+    plain = {"stop_words": False, "stem": False}
+    assert pieces_of("It's GOOD, isn’t it?", **plain) == [["it's", "good", "isn’t", "it"]]
+    assert pieces_of("a_b c-d 10/10", **plain) == [["a", "b", "c", "d", "10", "10"]]
+    assert pieces_of("one<br />two", **plain) == [["one", "two"]]
+    assert pieces_of("one<br />two", **plain, markup=False) == [["one", "br", "two"]]
+    assert pieces_of("", "...", **plain) == [[], []]
+
+
+def test_stop_words_and_stems() -> None:
+    assert pieces_of("It isn’t the film; isn't it?", stem=False) == [["film"]]
+    assert pieces_of("loved loving loves lovely") == [["love", "love", "love", "love"]]
+    assert "not" in STOP_WORDS
+
+
+def test_word_pieces_come_after_stems(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "bor", "##e", "film"]))
+    assert pieces_of("boring films zzz", vocabulary=path) == [["bor", "##e", "film", "[UNK]"]]
+
+
+def test_rare_tokens_go_and_steps_are_recorded() -> None:
+    own = am.Corpus(["good good the bad", "good rare"], np.array([1, 0]), ("neg", "pos"))
+    found, steps = am.clean_tokens(own, am.Cleaning(least=2))
+    assert (found.words(0), found.words(1)) == (["good", "good"], ["good"])
+    assert [(s.step, s.tokens, s.vocabulary) for s in steps] == [
+        ("words", 6, 4), ("stop words removed", 5, 3), ("stems", 5, 3),
+        ("seen at least 2 times", 3, 1),
+    ]  # fmt: skip
+    with pytest.raises(am.InputError, match="least: got 0"):
+        am.Cleaning(least=0)
+
+
+def written_out(model: TokenModel, ids: list[int]) -> torch.Tensor:
+    """f of one sequence, by the formulas of the paper."""
+    x = model.E[ids]
+    if model.layers == 2:
+        x = F.layer_norm(torch.softmax(x @ x.T, -1) @ x + x, x.shape[-1:])
+    return torch.softmax(x @ model.p, 0) @ (x @ model.v)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_models_are_those_of_the_paper(layers: int) -> None:
+    torch.manual_seed(0)
+    model = TokenModel(6, 8, layers).double()
+    rows = [[0, 1, 5], [2], [3, 3]]
+    padded = torch.tensor([[0, 1, 5], [2, 6, 6], [3, 3, 6]])
+    wanted = torch.stack([written_out(model, row) for row in rows])
+    torch.testing.assert_close(model(padded), wanted)
+    with pytest.raises(am.InputError, match="layers: got 3; needs 1 or 2"):
+        TokenModel(6, 8, 3)
+
+
+def test_the_one_layer_model_is_that_of_the_theory() -> None:
+    torch.manual_seed(1)
+    model = TokenModel(5, 4).double()
+    ids = torch.tensor([[0, 1, 2], [3, 4, 4]])
+    y = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    F.softplus(-y * model(ids)).mean().backward()
+    E, p, v = (x.detach() for x in (model.E, model.p, model.v))
+    of_E, of_p = am.EmbeddingModel(E, p, v, ids, y).gradients()
+    torch.testing.assert_close(model.E.grad, of_E)
+    torch.testing.assert_close(model.p.grad, of_p)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_training_agrees_with_statistics(layers: int) -> None:
+    found = am.token_importance(corpus(), am.Cleaning(least=1, stem=False))
+    recipe = am.TokenRecipe(layers=layers, d=64, lr=2e-2, epochs=30, batch=20, parts=2)
+    found = replace(found, run=am.train_tokens(found.pieces, recipe))
+    record = found.agreement(least=5)
+    assert record["sign agreement"] == 1.0
+    assert record["accuracy"] == 1.0
+    tokens = {found.row(int(s))["token"] for s in found.ranked("attended", 4)}
+    assert tokens == {"superb", "lovely", "dull", "awful"}
+
+
+def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
+    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
+    whole = am.train_tokens(own, am.TokenRecipe(d=8, epochs=6, drops=(3,), batch=16))
+    am.train_tokens(own, am.TokenRecipe(d=8, epochs=2, drops=(3,), batch=16), out=tmp_path)
+    later = am.train_tokens(
+        own, am.TokenRecipe(d=8, epochs=6, drops=(3,), batch=16), out=tmp_path
+    )  # fmt: skip
+    assert [h["loss"] for h in whole.history] == [h["loss"] for h in later.history]
+    assert torch.equal(whole.model.E, later.model.E)
+    with pytest.raises(am.InputError, match="a run with another lr; needs an empty folder"):
+        am.train_tokens(own, am.TokenRecipe(d=8, lr=1.0, drops=(3,), batch=16), out=tmp_path)
+
+
+def test_errors_of_training() -> None:
+    empty = am.Pieces(np.array([0]), np.array([0, 1, 1]), np.array([0, 1]), ["a"])
+    with pytest.raises(am.InputError, match="pieces: got a sequence without tokens"):
+        am.train_tokens(empty)
+    with pytest.raises(am.InputError, match="epochs: got 0"):
+        am.TokenRecipe(epochs=0)
+    found = am.token_importance(corpus(), am.Cleaning(least=1))
+    with pytest.raises(am.InputError, match="'attended' without a trained model"):
+        found.ranked("attended", 3)
+    with pytest.raises(am.InputError, match="run: got none"):
+        found.agreement()
+    with pytest.raises(am.InputError, match="texts without any token left"):
+        am.token_importance(corpus(), am.Cleaning(least=10**6))
+
+
+def table(path: Path, n: int = 60) -> Path:
+    own = corpus(n)
+    rows = [f"{text},{own.classes[y]}" for text, y in zip(own.texts, own.labels, strict=True)]
+    path.write_text("\n".join(["text,label", *rows]))
+    return path
+
+
+def test_tokens_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file, page = table(tmp_path / "data.csv"), tmp_path / "page.html"
+    words = ("tokens", file, "--least", "1", "--no-stem", "--top", "2")
+    code, out, err = command(capsys, *words, "--statistics-only")
+    assert (code, err) == (0, "")
+    assert "tokens that speak for 'pos'" in out
+    assert "stop words removed: 360 tokens, 9 different" in out
+    code, out, _ = command(
+        capsys, *words, "--epochs", "30", "--lr", "0.02", "--batch", "20", "--html", page, "--json"
+    )
+    record = json.loads(out)
+    assert code == 0
+    assert {row["token"] for row in record["positive"]} == {"superb", "lovely"}
+    assert {row["kind"] for row in record["negative"]} == {"completely negative"}
+    assert record["agreement"]["accuracy"] == 1.0
+    text = page.read_text()
+    assert text.count("<svg") == 2
+    assert "<title>superb: +1.00" in text
+    code, _, err = command(capsys, *words, "--top", "0")
+    assert (code, "--top: got 0" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"text,label\nfine,\n", "row 1 without a label"),
+        (b"text,label\na,0\nb,1\nc,2\n", "with 3 classes"),
+        (b"text,label\n,1\nb,0\n", "row 1 without text"),
+        (b"words,label\na,1\n", "needs a column 'text'"),
+        (b"text,label\n\xff\xfe,1\n", "needs text in UTF-8"),
+    ],
+)
+def test_bad_files_get_one_sentence(
+    content: bytes, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_bytes(content)
+    code, out, err = command(capsys, "tokens", file)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_cloud_names_its_points() -> None:
+    cloud = Cloud(np.array([-1.0, 0.0]), np.array([2.0, 2.0]), ["<a>", "b"], ("x", "y"))
+    text = scatter(cloud)
+    assert text.count("<circle") == 2
+    assert "<title>&lt;a&gt;: -1.00, +2.00</title>" in text
