@@ -174,3 +174,33 @@ def test_bad_options() -> None:
         am.first_step(model, -1.0)
     with pytest.raises(am.InputError, match="parameter: got 'E'; needs 'W', 'KQ' or 'p'"):
         am.gradient_flow(model.data(), 1.0, "E")
+
+
+def test_checks_of_paper_d() -> None:
+    data = am.important_tokens(4, 3, seed=0)
+    checks = {c.name: c for c in am.check_embeddings(am.random_embeddings(data, d=512), lr=1.0)}
+    assert list(checks) == ["Definition 1", "Assumption 4", "Lemma 2", "Theorem 5", "Lemma 6",
+                            "Lemma 19"]  # fmt: skip
+    found = {name: str(check.outcome) for name, check in checks.items()}
+    assert [found[name] for name in ("Assumption 4", "Lemma 2")] == ["holds", "holds"]
+    assert [found[name] for name in ("Theorem 5", "Lemma 6", "Lemma 19")] == ["fails"] * 3
+    numbers = checks["Theorem 5"].numbers
+    assert float(numbers["η₀ that it asks for"]) == 4 * 4**2 * 3**2
+    assert float(numbers["log₁₀ of the d that it asks for"]) == pytest.approx(8 * np.log10(201))
+    other = am.LabelledTokens(data.ids, -data.y * np.array([1, -1, 1, 1]), data.vocabulary)
+    again = {c.name: c for c in am.check_embeddings(am.random_embeddings(other, d=16), lr=1.0)}
+    assert str(again["Assumption 4"].outcome) == "fails"
+    assert str(again["Lemma 19"].outcome) == "not decidable here"
+
+
+def test_the_condition_of_lemma_19_fails_in_the_smallest_data() -> None:
+    """Two sequences, one irrelevant token: another selection has the same margin."""
+    model = am.EmbeddingModel(np.eye(3), np.zeros(3), [1.0, -1.0, 0.0], [[0, 2], [1, 2]], [1, -1])
+    important = torch.tensor([[True, False], [True, False]])
+    own = float(model.max_margin(important).value)
+    assert own == pytest.approx((2 / 3) ** 0.5)
+    assert am.other_selections(model, important) == pytest.approx(own)
+    both = torch.tensor([[True, True], [True, False]])
+    assert float(model.max_margin(both).value) == pytest.approx(own)
+    with pytest.raises(am.InputError, match="3 other selections; needs at most 2"):
+        am.other_selections(model, important, most=2)

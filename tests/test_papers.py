@@ -149,7 +149,7 @@ PAPER_C = ("C:fig2", "C:fig3", "C:fig4", "C:fig5", "C:fig6", "C:automaton", "C:c
            "C:orthogonal", "C:path")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", (*QUICK, *PAPER_B, *PAPER_C, "D:lemma2", "D:theorem5"))
+@pytest.mark.parametrize("name", [*QUICK, *PAPER_B, *PAPER_C, "D:lemma2", "D:theorem5"])
 def test_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
     record = reproduce(name, trials=min(experiments()[name].trials, 5), out=tmp_path)
     assert record["claims"]

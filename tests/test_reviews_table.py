@@ -92,7 +92,7 @@ def test_figures_of_corpora_run_on_a_small_folder(
 
     data = tmp_path / "data"
     data.mkdir()
-    rows = [f"{'superb' if k % 2 else 'dull'} film {k % 3} plot,{k % 2}" for k in range(120)]
+    rows = [f"{'superb' if k % 2 else 'dull'} film {k % 3} plot,{k % 2}" for k in range(450)]
     for name in ("imdb", "yelp"):
         neutral = ["so so,-1"] if name == "yelp" else []
         (data / f"{name}.csv").write_text("\n".join(["text,label", *rows, *neutral]))

@@ -9,7 +9,7 @@ from attnmargin.cones import in_direction_cone, score_barrier
 from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data import AttentionData
 from attnmargin.download import download_reviews
-from attnmargin.embedding import EmbeddingModel, FirstStep, first_step
+from attnmargin.embedding import EmbeddingModel, FirstStep, first_step, other_selections
 from attnmargin.embedding_data import (
     LabelledTokens,
     important_tokens,
@@ -80,7 +80,7 @@ from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
 from attnmargin.text import Corpus, read_corpus
 from attnmargin.text_training import Recipe, TextRun, train_text
-from attnmargin.theory import Check, Outcome, check_next_token, check_theory
+from attnmargin.theory import Check, Outcome, check_embeddings, check_next_token, check_theory
 from attnmargin.token_importance import TokenImportance, token_importance
 from attnmargin.token_statistics import TokenStatistics, token_statistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
@@ -141,6 +141,7 @@ __all__ = [
     "VocabularyHead",
     "bregman",
     "certify",
+    "check_embeddings",
     "check_next_token",
     "check_theory",
     "clean_tokens",
@@ -177,6 +178,7 @@ __all__ = [
     "next_token_head",
     "optimal_composition",
     "optimal_tokens",
+    "other_selections",
     "predict",
     "probabilities",
     "pseudo_graphs",

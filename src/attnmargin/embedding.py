@@ -186,6 +186,16 @@ def other_selections(model: EmbeddingModel, important: Array, most: int = 65536)
     Args:
         important: bool ``(n, T)``.
         most: selections that are tried at the most.
+
+    Example:
+        >>> import attnmargin as am
+        >>> E = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        >>> model = am.EmbeddingModel(E, [0.0] * 3, [1.0, -1.0, 0.0], [[0, 2], [1, 2]], [1, -1])
+        >>> important = [[True, False], [True, False]]
+        >>> round(float(model.max_margin(important).value), 4)
+        0.8165
+        >>> round(am.other_selections(model, important), 4)
+        0.8165
     """
     chosen = torch.as_tensor(important, dtype=torch.bool)
     free = (~chosen & model.visible).nonzero()

@@ -3,7 +3,7 @@
 from attnmargin.theory.check import Check, Outcome
 
 _NEXT_TOKEN = "about next-token data, a vocabulary and what comes next: see check_next_token"
-_EMBEDDINGS = "about trained embeddings: sequences of tokens of a vocabulary, with labels"
+_EMBEDDINGS = "about trained embeddings of a vocabulary, with labels: see check_embeddings"
 
 _ROWS = (
     ("C", "Assumption 1", "The loss falls with the score of the right token."),
