@@ -12,6 +12,7 @@ from torch.nn import functional as F
 import attnmargin as am
 from attnmargin.cleaning import STOP_WORDS
 from attnmargin.report.scatter import Cloud, scatter
+from attnmargin.text import balanced
 from attnmargin.token_models import TokenModel
 from tests.test_cli import run as command
 
@@ -123,6 +124,18 @@ def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
     assert torch.equal(whole.model.E, later.model.E)
     with pytest.raises(am.InputError, match="a run with another lr; needs an empty folder"):
         am.train_tokens(own, am.TokenRecipe(d=8, lr=1.0, drops=(3,), batch=16), out=tmp_path)
+    other = own.part(np.arange(10, 50))
+    with pytest.raises(am.InputError, match="a run with another corpus"):
+        am.train_tokens(other, am.TokenRecipe(d=8, drops=(3,), batch=16), out=tmp_path)
+
+
+def test_balanced_corpora_have_as_many_texts_of_either_class() -> None:
+    own = am.Corpus(list("abcdef"), np.array([1, 0, 1, 1, 0, 1]), ("neg", "pos"))
+    found = balanced(own)
+    assert np.bincount(found.labels).tolist() == [2, 2]
+    assert found.texts == sorted(found.texts)
+    assert {"b", "e"} < set(found.texts)
+    assert balanced(own).texts == found.texts
 
 
 def test_errors_of_training() -> None:

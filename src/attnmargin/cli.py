@@ -271,6 +271,7 @@ def train_text(
 @click.option("--text", default="text", show_default=True, help="column of the texts")
 @click.option("--label", default="label", show_default=True, help="column of the labels")
 @click.option("--drop", multiple=True, help="a label whose rows are left out")
+@click.option("--balance", is_flag=True, help="leave out texts of the larger class at random")
 @click.option("--vocab", type=_FILE, help="WordPiece vocabulary; whole words without it")
 @click.option("--keep-markup", is_flag=True, help="do not remove tags such as <br />")
 @click.option("--keep-stop-words", is_flag=True, help="do not remove words such as the")

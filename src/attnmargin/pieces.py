@@ -52,6 +52,13 @@ class Pieces:
         ids = np.concatenate(rows) if rows else self.ids[:0]
         return Pieces(ids, start, self.labels[keep], self.vocabulary)
 
+    def digest(self) -> str:
+        """A short name for the content."""
+        key = hashlib.sha256("\x1f".join(self.vocabulary).encode(errors="surrogatepass"))
+        for part in (self.ids, self.start, self.labels):
+            key.update(np.ascontiguousarray(part, np.int64).tobytes())
+        return key.hexdigest()[:24]
+
     def save(self, path: str | Path) -> Path:
         """Write ``.npz``."""
         words = np.array(self.vocabulary)

@@ -94,6 +94,14 @@ def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpu
     return corpus.part(order[count:]), corpus.part(order[:count])
 
 
+def balanced(corpus: Corpus, seed: int = 0) -> Corpus:
+    """As many texts of either class: some of the larger one are left out at random."""
+    rng = np.random.default_rng(seed_of("balance", base=seed))
+    places = [rng.permutation(np.flatnonzero(corpus.labels == label)) for label in (0, 1)]
+    least = min(len(part) for part in places)
+    return corpus.part(np.sort(np.concatenate([part[:least] for part in places])))
+
+
 def overlap(train: Corpus, test: Corpus) -> int:
     """How many texts of the test occur word for word in training."""
     known = set(train.texts)

@@ -11,7 +11,7 @@ from rich.table import Table
 from attnmargin.cleaning import Cleaning
 from attnmargin.errors import InputError
 from attnmargin.tables import waiting
-from attnmargin.text import read_corpus
+from attnmargin.text import balanced, read_corpus
 from attnmargin.text_table import device_of
 from attnmargin.token_importance import TokenImportance, token_importance
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
@@ -28,6 +28,8 @@ def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]
         stem=not options["no_stem"], vocabulary=options["vocab"], least=options["least"],
     )  # fmt: skip
     corpus = read_corpus(path, options["text"], options["label"], drop=options["drop"])
+    if options["balance"]:
+        corpus = balanced(corpus, options["seed"])
     with waiting("counting tokens"):
         found = token_importance(corpus, cleaning)
     if not options["statistics_only"]:

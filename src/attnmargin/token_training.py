@@ -54,6 +54,7 @@ class TokenRun:
     model: TokenModel
     recipe: TokenRecipe
     history: list[dict[str, float]] = field(default_factory=list)
+    data: str = ""  # a digest of the sequences
 
     @property
     def products(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -63,7 +64,7 @@ class TokenRun:
 
     def record(self) -> dict[str, Any]:
         """As it stands in JSON."""
-        return {"recipe": asdict(self.recipe), "history": self.history}
+        return {"recipe": asdict(self.recipe), "history": self.history, "data": self.data}
 
 
 def train_tokens(
@@ -99,7 +100,7 @@ def train_tokens(
     S = len(pieces.vocabulary)
     with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
         torch.manual_seed(seed_of("token model", base=own.seed))
-        run = TokenRun(TokenModel(S, own.d, own.layers).to(target), own)
+        run = TokenRun(TokenModel(S, own.d, own.layers).to(target), own, data=pieces.digest())
     optimiser = torch.optim.AdamW(run.model.parameters(), lr=own.lr)
     folder = None if out is None else make_folder(out, "out")
     if folder is not None:
@@ -162,6 +163,7 @@ def _resume(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
         record = json.loads(notes["run"])
         mine = json.loads(json.dumps(asdict(run.recipe)))
         other = [key for key in mine if key != "epochs" and mine[key] != record["recipe"].get(key)]
+        other += ["corpus"] * (record.get("data") != run.data)
         if other:
             got = f"{folder}, a run with another {', '.join(sorted(other))}"
             raise InputError("out", got, "an empty folder, or one of the same run")
