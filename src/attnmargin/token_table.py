@@ -39,8 +39,7 @@ def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]
 
 def _train(found: TokenImportance, options: dict[str, Any]) -> TokenRun:
     names = ("layers", "lr", "epochs", "batch", "seed")
-    parts = 1 if options["layers"] == 1 else 5
-    recipe = TokenRecipe(d=options["width"], parts=parts, **{k: options[k] for k in names})
+    recipe = TokenRecipe(d=options["width"], **{k: options[k] for k in names})
     with progress_bar("training") as progress:
         return train_tokens(
             found.pieces, recipe, out=options["out"], device=device_of(options["device"]),

@@ -35,7 +35,7 @@ class TokenRecipe:
     epochs: int = 250
     drops: tuple[int, ...] = (100, 200)  # epochs at which the rate falls to a tenth
     seed: int = 0
-    parts: int = 1  # in which a batch is computed, each of texts of similar length
+    parts: int = 4  # in which a batch is computed, each of texts of similar length
 
     def __post_init__(self) -> None:
         for name in ("d", "batch", "epochs", "parts"):

@@ -109,25 +109,26 @@ def _pictures_fig2(results: Results) -> list[Picture]:
 
 RECIPES = {
     1: TokenRecipe(layers=1, d=64, lr=2e-4, batch=500, epochs=210),
-    2: TokenRecipe(layers=2, d=64, lr=1e-3, batch=100, epochs=40, drops=(20, 30), parts=5),
+    2: TokenRecipe(layers=2, d=64, lr=1e-3, batch=100, epochs=40, drops=(20, 30), parts=10),
 }
 
 
 @lru_cache(maxsize=2)
-def corpus_tokens(folder: Path, name: str) -> TokenImportance:
+def corpus_tokens(folder: Path, name: str, whole: bool) -> TokenImportance:
     """A corpus as paper D prepares it: training reviews of IMDB, Yelp balanced."""
     corpus = find_reviews(folder, name, "aclImdb" if name == "imdb" else name)
     if corpus.splits is not None and "train" in corpus.splits:
         corpus = corpus.split("train")
     # A neutral token should have a posterior difference of zero: Yelp has more good reviews.
     corpus = balanced(corpus)
-    return token_importance(corpus, Cleaning(vocabulary=find_vocabulary(folder)))
+    vocabulary = None if whole else find_vocabulary(folder)
+    return token_importance(corpus, Cleaning(vocabulary=vocabulary))
 
 
 def _run_corpus(task: Task) -> Arrays:
     assert task.data is not None
     own = task.settings
-    found = corpus_tokens(task.data, own["corpus"])
+    found = corpus_tokens(task.data, own["corpus"], own["whole"])
     run = train_tokens(
         found.pieces, RECIPES[own["layers"]], device=_device(), progress=task.tell
     )  # fmt: skip
@@ -180,11 +181,11 @@ def _pictures_corpus(results: Results) -> list[Picture]:
     return pictures
 
 
-def _corpus_point(name: str, layers: int) -> Point:
+def _corpus_point(name: str, layers: int, whole: bool = False) -> Point:
     recipe = RECIPES[layers]
-    settings = {"corpus": name, "layers": layers, "d": recipe.d, "lr": recipe.lr,
+    settings = {"corpus": name, "whole": whole, "layers": layers, "d": recipe.d, "lr": recipe.lr,
                 "batch": recipe.batch, "epochs": recipe.epochs}  # fmt: skip
-    return Point(f"{name}-layers{layers}", settings)
+    return Point(f"{name}-{'words' if whole else f'layers{layers}'}", settings)
 
 
 # --- tables ----------------------------------------------------------------------------------
@@ -238,7 +239,6 @@ def _pictures_table(results: Results) -> list[Picture]:
     return [Picture(name="table", caption=caption, panels=panels, columns=2)]
 
 
-_BOTH = tuple(_corpus_point(name, 1) for name in _CORPORA)
 _SHARED: dict[str, Any] = {"unit": "run", "needs": NEEDS}
 EXPERIMENTS = (
     Experiment("D:fig1", "IMDB, two-layer model: embeddings and posterior differences", 1,
@@ -248,11 +248,12 @@ EXPERIMENTS = (
                (Point("levels", {"n": _N2, "d": _RECIPE2.d, "epochs": _RECIPE2.epochs}),),
                _run_fig2, _claims_fig2, _pictures_fig2, unit="run"),
     Experiment("D:fig3", "IMDB and Yelp, model (1): embeddings and posterior differences", 1,
-               _BOTH, _run_corpus, _claims_corpus, _pictures_corpus, **_SHARED),
+               tuple(_corpus_point(name, 1) for name in _CORPORA),
+               _run_corpus, _claims_corpus, _pictures_corpus, **_SHARED),
     Experiment("D:fig4", "Yelp, two-layer model: embeddings and posterior differences", 1,
                (_corpus_point("yelp", 2),), _run_corpus, _claims_corpus, _pictures_corpus,
                **_SHARED),
     Experiment("D:table", "The most positive, most negative and most attended tokens", 1,
-               _BOTH, _run_corpus, _claims_table, _pictures_table, source="D:fig3",
-               files=_tables, **_SHARED),
+               tuple(_corpus_point(name, 1, whole=True) for name in _CORPORA),
+               _run_corpus, _claims_table, _pictures_table, files=_tables, **_SHARED),
 )  # fmt: skip
