@@ -115,6 +115,16 @@ def test_without_attention_and_output_the_first_step_is_exact() -> None:
     assert float(step.error_E.max()) < 1e-14
 
 
+def test_one_step_follows_shares_of_unequal_sequences() -> None:
+    """Each sequence counts the same, however long it is."""
+    generator = torch.Generator().manual_seed(0)
+    E, p, v = (torch.randn(*s, 4096, generator=generator, dtype=torch.float64) / 64
+               for s in ((3,), (), ()))  # fmt: skip
+    model = am.EmbeddingModel(E, p, v / v.norm(), [[0], [1] + [2] * 19], [1, -1])
+    torch.testing.assert_close(model.alpha, torch.tensor([0.5, -0.025, -0.475]).double())
+    assert float(am.first_step(model, 1.0).error_E.max()) < 0.02
+
+
 def test_selections_are_ties_too() -> None:
     E = [[1.0, 0.0], [1.0, 5.0], [0.0, 0.0]]
     model = am.EmbeddingModel(E, [2.0, 0.0], [0.0, 1.0], [[0, 1, 2], [2, 2, 0]], [1, -1])
@@ -194,13 +204,16 @@ def test_checks_of_paper_d() -> None:
 
 
 def test_the_condition_of_lemma_19_fails_in_the_smallest_data() -> None:
-    """Two sequences, one irrelevant token: another selection has the same margin."""
-    model = am.EmbeddingModel(np.eye(3), np.zeros(3), [1.0, -1.0, 0.0], [[0, 2], [1, 2]], [1, -1])
+    """Two sequences, one irrelevant token, after a step: another selection has a larger margin."""
     important = torch.tensor([[True, False], [True, False]])
-    own = float(model.max_margin(important).value)
-    assert own == pytest.approx((2 / 3) ** 0.5)
-    assert am.other_selections(model, important) == pytest.approx(own)
-    both = torch.tensor([[True, True], [True, False]])
-    assert float(model.max_margin(both).value) == pytest.approx(own)
-    with pytest.raises(am.InputError, match="3 other selections; needs at most 2"):
+    for kappa in (0.0, 0.5, 8.0):
+        E = np.array([[1, 0, 0, kappa], [0, 1, 0, -kappa], [0, 0, 1, 0]])
+        model = am.EmbeddingModel(E, np.zeros(4), [0.0, 0, 0, 1], [[0, 2], [1, 2]], [1, -1])
+        own = float(model.max_margin(important).value)
+        assert own**2 == pytest.approx(2 / 3)
+        other = am.other_selections(model, important)
+        assert other**2 == pytest.approx((2 + kappa**2) / (3 + 6 * kappa**2))
+    with pytest.raises(am.InputError, match=r"important: got shape \(1, 1\)"):
+        am.other_selections(model, [[True]])
+    with pytest.raises(am.InputError, match=r"2\^2 − 1 other selections; needs at most 2"):
         am.other_selections(model, important, most=2)

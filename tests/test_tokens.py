@@ -38,7 +38,7 @@ def pieces_of(*texts: str, **steps: object) -> list[list[str]]:
 
 def test_words_are_found_as_a_person_would() -> None:
     plain = {"stop_words": False, "stem": False}
-    assert pieces_of("It's GOOD, isn’t it?", **plain) == [["it's", "good", "isn’t", "it"]]
+    assert pieces_of("It's GOOD, isn’t it?", **plain) == [["it's", "good", "isn't", "it"]]
     assert pieces_of("a_b c-d 10/10", **plain) == [["a", "b", "c", "d", "10", "10"]]
     assert pieces_of("one<br />two", **plain) == [["one", "two"]]
     assert pieces_of("one<br />two", **plain, markup=False) == [["one", "br", "two"]]
@@ -55,6 +55,26 @@ def test_word_pieces_come_after_stems(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "bor", "##e", "film"]))
     assert pieces_of("boring films zzz", vocabulary=path) == [["bor", "##e", "film", "[UNK]"]]
+
+
+def test_markup_entities_and_hearts() -> None:
+    plain = {"stop_words": False, "stem": False}
+    assert pieces_of("I <3 it. 9 > 5 &amp; don&#39;t", **plain) == [
+        ["i", "3", "it", "9", "5", "don't"]
+    ]
+    assert pieces_of("film’s", stem=False) == pieces_of("film's", stem=False)
+
+
+def test_unbalanced_corpora_are_ordered_by_chance() -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["film", "plot", "scene"], 4)) for _ in range(100)]
+    texts = [f"{text} {'superb' if k < 80 else 'dull'}" for k, text in enumerate(texts)]
+    own = am.Corpus(texts, (np.arange(100) < 80).astype(np.int64), ("neg", "pos"))
+    found = am.token_importance(own, am.Cleaning(least=1))
+    assert found.row(int(found.ranked("positive", 1)[0]))["token"] == "superb"
+    assert found.row(int(found.ranked("negative", 1)[0]))["token"] == "dull"
+    listed = {found.row(int(s))["token"] for s in found.ranked("negative", 9)}
+    assert "superb" not in listed
 
 
 def test_rare_tokens_go_and_steps_are_recorded() -> None:
@@ -178,6 +198,11 @@ def test_tokens_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path
     text = page.read_text()
     assert text.count("<svg") == 2
     assert "<title>superb: +1.00" in text
+    code, _, err = command(capsys, *words, "--lr", "1e30", "--epochs", "3")
+    assert code == 2
+    assert "lr: got 1e+30, with which the loss becomes" in err
+    code, _, err = command(capsys, *words, "--html", tmp_path / "none" / "x.html")
+    assert (code, "--html: got" in err) == (2, True)
     code, _, err = command(capsys, *words, "--top", "0")
     assert (code, "--top: got 0" in err) == (2, True)
 

@@ -142,6 +142,9 @@ def test_another_recipe_does_not_go_on(tmp_path: Path) -> None:
     am.train_text(data, data, shape(data), am.Recipe(epochs=1), out=tmp_path)
     with pytest.raises(am.InputError, match="a run with another lr, p; needs an empty folder"):
         am.train_text(data, data, shape(data), am.Recipe(p=2.0, lr=1.0, epochs=1), out=tmp_path)
+    other = pieces(30).part(np.arange(20))
+    with pytest.raises(am.InputError, match="a run with another corpus"):
+        am.train_text(other, other, shape(data), am.Recipe(epochs=2), out=tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
     with pytest.raises(am.InputError, match=r"needs a whole \.safetensors file"):
         am.train_text(data, data, shape(data), am.Recipe(epochs=1), out=tmp_path)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import unescape
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -14,8 +15,8 @@ from attnmargin.errors import InputError, MissingPackageError
 from attnmargin.pieces import Pieces, read_vocabulary, split_words
 from attnmargin.text import Corpus
 
-_TAG = re.compile(r"<[^>]*>")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_TAG = re.compile(r"</?[A-Za-z!][^<>]*>")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 _STOPPED = """a about above after again against ain't all am an and any are aren't as at be
 because been before being below between both but by can can't cannot could couldn't did didn't do
@@ -37,7 +38,7 @@ STOP_WORDS = frozenset(_STOPPED.split())
 class Cleaning:
     """Which steps are taken, in this order."""
 
-    markup: bool = True  # tags such as <br /> are removed
+    markup: bool = True  # tags such as <br /> are removed, &amp; is read as &
     stop_words: bool = True  # words such as "the" are removed
     stem: bool = True  # "loved" and "loving" become "love"
     vocabulary: str | Path | None = None  # word pieces of this file; whole words without it
@@ -90,8 +91,8 @@ def _read_words(texts: list[str], markup: bool) -> tuple[list[str], NDArray[Any]
     number = place.setdefault
     parts = []
     for text in texts:
-        text = text.lower()
-        found = _WORD.findall(_TAG.sub(" ", text) if markup else text)
+        plain = unescape(_TAG.sub(" ", text)) if markup else text
+        found = _WORD.findall(plain.lower().replace("’", "'"))
         row = [number(word, len(place)) for word in found]
         parts.append(np.fromiter(row, np.int32, len(row)))
     start = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
@@ -107,7 +108,7 @@ def _spell(words: list[str], own: Cleaning) -> tuple[list[tuple[str, Spelling]],
     table: dict[str, tuple[str, ...]] = {word: (word,) for word in words}
     named: list[tuple[str, Spelling]] = []
     if own.stop_words:
-        table = {w: () if w.replace("’", "'") in STOP_WORDS else t for w, t in table.items()}
+        table = {w: () if w in STOP_WORDS else t for w, t in table.items()}
         named.append(("stop words removed", table.__getitem__))
     if own.stem:
         stem = _stemmer()

@@ -292,8 +292,11 @@ def train_text(
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
     """Tell which tokens of FILE (two classes of texts) decide, and whether training agrees."""
     from attnmargin import token_table as tables
+    from attnmargin.files import check_place
     from attnmargin.tables import print_json
 
+    if html is not None:
+        check_place(html, "--html")
     found, record = tables.analyse(file, **options)
     if html is not None:
         from attnmargin.report.token_page import write_tokens

@@ -9,11 +9,13 @@ from copy import copy
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attnmargin.arrays import Array, finite, floats
 from attnmargin.builders import embedding_problem
+from attnmargin.certify import Status
 from attnmargin.data import AttentionData, check_tokens, plus_minus_one, token_ids
 from attnmargin.errors import InputError
 from attnmargin.solution import Solution
@@ -72,6 +74,12 @@ class EmbeddingModel:
     def visible(self) -> Tensor:
         """Which places hold a token, bool ``(n, T)``."""
         return torch.ones_like(self.ids, dtype=torch.bool) if self.mask is None else self.mask
+
+    @property
+    def alpha(self) -> Tensor:
+        """Average signed frequency (eq. 3), ``(S,)``; every sequence counts the same."""
+        seen = self.visible.to(self.E)
+        return self._per_token(self.y.unsqueeze(-1) * seen / seen.sum(-1, keepdim=True)) / len(seen)
 
     def statistics(self) -> TokenStatistics:
         """Occurrences of every token by label."""
@@ -170,18 +178,18 @@ def first_step(model: EmbeddingModel, lr: float) -> FirstStep:
         raise InputError("lr", repr(lr), "a positive number")
     of_E, of_p = model.gradients()
     after = model.at(model.E - lr * of_E, model.p - lr * of_p)
-    moved = 0.5 * lr * torch.as_tensor(model.statistics().alpha).to(model.E)[:, None] * model.v
+    moved = 0.5 * lr * model.alpha.unsqueeze(-1) * model.v
     error_E = torch.linalg.vector_norm(after.E - model.E - moved, dim=-1)
     error_p = torch.linalg.vector_norm(after.p - model.p)
     return FirstStep(after, error_E, error_p, 11.0 * lr * model.E.shape[1] ** -0.25)
 
 
-def other_selections(model: EmbeddingModel, important: Array, most: int = 65536) -> float:
+def other_selections(model: EmbeddingModel, important: Array, most: int = 4096) -> float:
     """The least ``‖p̂′‖`` of selections with more than the important places (Lemma 19).
 
     All of them are tried: every set of other places in every sequence that contains the important
     ones. Infeasible ones do not count, nor does that of all places, which p̂′ = 0 makes and Lemma 6
-    excludes; infinity if none is left.
+    excludes; infinity if none is left, NaN if one could not be decided.
 
     Args:
         important: bool ``(n, T)``.
@@ -197,19 +205,28 @@ def other_selections(model: EmbeddingModel, important: Array, most: int = 65536)
         >>> round(am.other_selections(model, important), 4)
         0.8165
     """
-    chosen = torch.as_tensor(important, dtype=torch.bool)
+    chosen = torch.as_tensor(important, dtype=torch.bool, device=model.E.device)
+    if chosen.shape != model.ids.shape:
+        needs = f"bool {tuple(model.ids.shape)}"
+        raise InputError("important", f"shape {tuple(chosen.shape)}", needs)
+    same = model.ids.unsqueeze(-1) == model.ids.unsqueeze(-2)
+    chosen = (same & chosen.unsqueeze(-2)).any(-1)
     free = (~chosen & model.visible).nonzero()
+    if 2 ** min(len(free), 60) - 1 > most:
+        got = f"2^{len(free)} − 1 other selections"
+        raise InputError("important", got, f"at most {most}")
     count = 2 ** len(free) - 1
-    if count > most:
-        raise InputError("important", f"{count} other selections", f"at most {most}")
     if count == 0:
         return float("inf")
-    bits = (torch.arange(1, count + 1).unsqueeze(-1) >> torch.arange(len(free))) & 1
+    numbers = torch.arange(1, count + 1, device=model.E.device).unsqueeze(-1)
+    bits = (numbers >> torch.arange(len(free), device=model.E.device)) & 1
     stack = chosen.expand(count, *chosen.shape).clone()
     stack[:, free[:, 0], free[:, 1]] |= bits.bool()
     shape = (count, *model.E.shape)
     ids = model.ids.expand(count, *model.ids.shape)
     mask = None if model.mask is None else model.mask.expand(count, *model.mask.shape)
     solution = solve(embedding_problem(model.E.expand(shape), ids, stack, mask))
+    if bool((np.asarray(solution.status) == Status.INACCURATE).any()):
+        return float("nan")
     good = torch.as_tensor(solution.optimal) & (solution.value > 0.0)
     return float(solution.value[good].min()) if bool(good.any()) else float("inf")

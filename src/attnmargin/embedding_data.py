@@ -93,6 +93,12 @@ def level_tokens(
         >>> data.vocabulary, difference[:2].round(6).tolist(), float(difference[-1])
         (2048, [0.1, 0.1], 0.0)
     """
+    for name, value in (("n", n), ("T", T), ("irrelevant", irrelevant)):
+        if not isinstance(value, int) or value < 1:
+            raise InputError(name, repr(value), "a whole number of at least 1")
+    for name, number in (("share", share), *(("levels", level) for level in levels)):
+        if not 0.0 < number < 1.0:
+            raise InputError(name, repr(number), "numbers between 0 and 1")
     sizes = [4 + 2**k for k in range(1, len(levels) + 1)]
     own = np.repeat(np.array(levels), sizes)  # δ_k of the positive tokens
     m = len(own)

@@ -51,6 +51,13 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     return path
 
 
+def check_place(path: str | Path, argument: str) -> None:
+    """Refuse a file whose folder is not there, before the work is done."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InputError(argument, f"{path}", "a file in a folder that exists")
+
+
 def make_folder(path: str | Path, argument: str) -> Path:
     """A folder to write to, made if it is missing."""
     try:

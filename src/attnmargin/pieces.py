@@ -174,6 +174,8 @@ def split_words(texts: list[str], words: list[str]) -> list[list[str]]:
 
 
 def _tokenizer(words: list[str]) -> Any:
+    if "[UNK]" not in words:
+        raise InputError("vocabulary", "one without [UNK]", "all special tokens")
     try:
         from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
     except ImportError as error:

@@ -78,7 +78,7 @@ def read_corpus(
             needs = f"a folder, or a file of {', '.join(_READERS)}"
             raise InputError("file", f"{path}", needs)
         rows = reader(path)
-    return _corpus(rows, text, label, {str(value) for value in drop}, path)
+    return _corpus(rows, text, label, {_name(value) for value in drop}, path)
 
 
 def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
@@ -123,16 +123,23 @@ def _corpus(rows: Iterator[Row], text: str, label: str, drop: set[str], path: Pa
                 continue
             if not isinstance(row[text], str) or not row[text].strip():
                 raise InputError("file", f"{path}, row {number} without text", "text in every row")
-            texts.append(row[text])
-            raw.append(_name(value))
+            texts.append(_whole(row[text]))
+            raw.append(_whole(_name(value)))
             splits.append(str(row.get("split", "")))
     except UnicodeDecodeError as error:
         raise InputError("file", f"{path} ({error.reason})", "text in UTF-8") from None
     except OSError as error:
-        raise InputError("file", f"{path!s:.200} ({error.strerror})", "a file of texts") from None
+        raise InputError(
+            "file", f"{path!s:.200} ({error.strerror or error})", "a file of texts"
+        ) from None
     classes = _classes(raw, path)
     labels = np.array([classes.index(value) for value in raw], dtype=np.int64)
     return Corpus(texts, labels, classes, splits if any(splits) else None)
+
+
+def _whole(text: str) -> str:
+    """Without halves of characters, which a file cannot be written with."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _name(value: Any) -> str:
@@ -172,7 +179,7 @@ def _json_lines(path: Path) -> Iterator[Row]:
                 continue
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 where = f"{path}, line {number} ({error!s:.80})"
                 raise InputError("file", where, "one JSON object per line") from None
             if not isinstance(row, dict):

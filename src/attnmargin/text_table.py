@@ -7,6 +7,7 @@ import click
 import torch
 
 from attnmargin.errors import InputError
+from attnmargin.files import check_place
 from attnmargin.pieces import word_list, word_pieces
 from attnmargin.text import overlap, read_corpus, split_corpus
 from attnmargin.text_training import Progress, Recipe, TextRun, train_text
@@ -30,6 +31,8 @@ def train_file(
     html: Path | None = None,
 ) -> dict[str, Any]:
     """Read, split, train and test; returns a record, and writes a page if asked to."""
+    if html is not None:
+        check_place(html, "--html")
     corpus = read_corpus(path, *columns)
     train, test = split_corpus(corpus, share, recipe.seed)
     words: Path | list[str] = vocabulary or word_list(train.texts, _LEAST)
@@ -65,8 +68,8 @@ def device_of(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError):
+        torch.empty(0, device=name).tolist()
+    except (RuntimeError, AssertionError, NotImplementedError):
         raise InputError("--device", repr(name), "a device of this machine, or auto") from None
     return name
 

@@ -1,6 +1,7 @@
 """Training of the text classifier: a plain loop with checkpoints, resume and early stop."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -59,6 +60,7 @@ class TextRun:
     model: TextClassifier
     recipe: Recipe
     history: list[dict[str, float]] = field(default_factory=list)
+    data: str = ""  # digests of the texts
 
     @property
     def best(self) -> float:
@@ -80,6 +82,7 @@ class TextRun:
             "epochs": len(self.history),
             "seconds": sum(row["seconds"] for row in self.history),
             "history": self.history,
+            "data": self.data,
         }
 
 
@@ -158,7 +161,8 @@ def train_text(
     with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
         torch.manual_seed(seed_of("text model", base=recipe.seed))
         model = TextClassifier(shape, padding)
-        run = TextRun(model.to(target), recipe)
+        digest = f"{train.digest()} {test.digest()}"
+        run = TextRun(model.to(target), recipe, data=digest)
         folder = None if out is None else make_folder(out, "out")
         if folder is not None:
             _resume(run, folder)
@@ -177,11 +181,18 @@ def train_text(
         while not _finished(run):
             torch.manual_seed(seed_of("text epoch", len(run.history), base=recipe.seed))
             row = _epoch(forward, optimiser, parts[0], recipe, len(run.history), progress)
+            check_loss(row["loss"], recipe.lr)
             row["test"] = accuracy(forward, parts[1])
             run.history.append(row)
             if folder is not None:
                 _save(run, folder)
     return run
+
+
+def check_loss(loss: float, lr: float) -> None:
+    """Refuse a rate with which training diverges."""
+    if not math.isfinite(loss):
+        raise InputError("lr", f"{lr:g}, with which the loss becomes {loss:g}", "a smaller rate")
 
 
 def _check_lengths(parts: list[Batches], shape: Shape) -> None:
@@ -266,18 +277,21 @@ def _resume(run: TextRun, folder: Path) -> None:
     try:
         record = json.loads(notes["run"])
         _check_same(run, record, path)
+        history = record["history"]
         run.model.load_state_dict(tensors)
     except (KeyError, ValueError, RuntimeError, TypeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("out", f"{path} ({error!s:.60})", "a checkpoint of such a run") from None
-    run.history[:] = record["history"]
+    run.history[:] = history
 
 
 def _check_same(run: TextRun, record: dict[str, Any], path: Path) -> None:
     """Refuse to go on with another recipe or shape; more epochs are welcome."""
     for name, own in (("shape", asdict(run.model.shape)), ("recipe", asdict(run.recipe))):
         other = {key for key in own if key != "epochs" and own[key] != record[name].get(key)}
+        if name == "shape" and record.get("data") != run.data:
+            other.add("corpus")
         if other:
             got = f"{path.parent}, a run with another {', '.join(sorted(other))}"
             raise InputError("out", got, "an empty folder, or one of the same run")

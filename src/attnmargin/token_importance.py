@@ -32,18 +32,25 @@ class TokenImportance:
 
     @property
     def score(self) -> NDArray[np.float64]:
-        """Posterior difference in standard deviations of chance: ``(n₊ − n₋) / √n``, ``(S,)``.
+        """How far n₊ of n occurrences is from chance: ``(n₊ − nπ) / √(nπ(1 − π))``, ``(S,)``.
 
-        It orders tokens: a difference of 0.9 in 50 occurrences says less than 0.6 in 5,000.
+        π is the share of all tokens that stand in positive texts. It orders tokens: a posterior
+        difference of 0.9 in 50 occurrences says less than 0.6 in 5,000.
         """
-        own = self.statistics
-        return (own.positive - own.negative) / np.sqrt(np.maximum(own.count, 1))
+        own, share = self.statistics, self.share
+        spread = np.sqrt(np.maximum(own.count, 1) * max(share * (1.0 - share), 1e-12))
+        return (own.positive - own.count * share) / spread
+
+    @property
+    def share(self) -> float:
+        """The share of all tokens that stand in positive texts."""
+        return float(self.statistics.positive.sum() / self.statistics.count.sum())
 
     def ranked(self, name: str, most: int) -> NDArray[np.int64]:
         """Places of the first tokens: most "positive", "negative" or "attended".
 
-        Attended ones are among those seen in at least one of 125 texts (200 of 25,000): what a
-        model makes of rare tokens is chance.
+        Attended ones are among those that occur at least once in 125 texts (200 times in 25,000):
+        what a model makes of rare tokens is chance.
         """
         if name == "attended":
             if self.run is None:
@@ -52,9 +59,11 @@ class TokenImportance:
             keys = np.where(often, self.run.products[0], -np.inf)
         elif name in ("positive", "negative"):
             keys = self.score if name == "positive" else -self.score
+            keys = np.where(keys > 0.0, keys, -np.inf)
         else:
             raise InputError("name", repr(name), "'positive', 'negative' or 'attended'")
-        return np.argsort(-keys, kind="stable")[:most]
+        first = np.argsort(-keys, kind="stable")[:most]
+        return first[np.isfinite(keys[first])]
 
     def row(self, s: int) -> dict[str, Any]:
         """One token as it stands in JSON."""
@@ -125,6 +134,10 @@ def token_importance(corpus: Corpus, cleaning: Cleaning | None = None) -> TokenI
         raise InputError("file", "texts without any token left", "more texts, or fewer steps")
     if empty:
         pieces = pieces.part(full)
+    missing = [corpus.classes[y] for y in (0, 1) if y not in pieces.labels]
+    if missing:
+        got = f"no token left in texts of class {missing[0]!r}"
+        raise InputError("file", got, "more texts, or fewer steps")
     signs = np.repeat(2 * pieces.labels - 1, pieces.lengths)
     statistics = count_tokens(pieces.ids, signs, len(pieces.vocabulary))
     return TokenImportance(pieces, statistics, corpus.classes, steps, empty)

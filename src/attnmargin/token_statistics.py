@@ -25,7 +25,10 @@ class TokenStatistics:
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        """Average signed frequency (eq. 3): signed occurrences over the number of all tokens."""
+        """Average signed frequency (eq. 3): signed occurrences over the number of all tokens.
+
+        The equation is for sequences of equal length; otherwise long ones count more here.
+        """
         return (self.positive - self.negative) / max(int(self.count.sum()), 1)
 
     @property
@@ -73,11 +76,16 @@ def token_statistics(
         >>> found.alpha.round(3).tolist(), found.kind[1:].tolist()
         ([0.0, 0.333, -0.333, 0.0], ['completely positive', 'completely negative', 'unseen'])
     """
-    rows = [np.asarray(row, dtype=np.int64) for row in sequences]
-    signs = np.array([float(label) for label in labels])
+    rows = [np.asarray(row) for row in sequences]
+    for i, row in enumerate(rows):
+        if row.ndim != 1 or (len(row) and row.dtype.kind not in "iu"):
+            raise InputError(f"sequences[{i}]", f"{str(row)[:40]}", "a list of token ids")
+    signs = np.asarray(list(labels))
+    if len(signs) and signs.dtype.kind not in "iuf":
+        raise InputError("labels", f"{signs[0]!r:.40}", "−1 or +1")
     if len(rows) != len(signs):
         raise InputError("labels", f"{len(signs)} for {len(rows)} sequences", "one per sequence")
-    ids = np.concatenate(rows) if rows else np.empty(0, np.int64)
+    ids = np.concatenate(rows).astype(np.int64) if rows else np.empty(0, np.int64)
     return count_tokens(ids, np.repeat(signs, [len(row) for row in rows]), vocabulary)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from attnmargin.cleaning import Cleaning
@@ -16,6 +17,9 @@ from attnmargin.text_table import device_of
 from attnmargin.token_importance import TokenImportance, token_importance
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training_table import progress_bar
+
+# How far from one half the share of tokens of the positive class may be without a word.
+_UNBALANCED = 0.1
 
 
 def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]]:
@@ -58,6 +62,7 @@ def importance_record(found: TokenImportance, path: Path, most: int) -> dict[str
         "classes": list(found.classes),
         "steps": [step._asdict() for step in found.steps],
         "kinds": {str(kind): int((kinds == kind).sum()) for kind in sorted(set(kinds.tolist()))},
+        "share": found.share,
         "agreement": found.agreement() if found.run else None,
         **{name: [found.row(int(s)) for s in found.ranked(name, most)] for name in names},
     }
@@ -79,6 +84,11 @@ def print_importance(record: dict[str, Any]) -> None:
         click.echo(f"{step['step']}: {step['tokens']:,} tokens, {step['vocabulary']:,} different")
     if record["without tokens"]:
         click.echo(f"{record['without tokens']:,} texts have no token left")
+    if abs(record["share"] - 0.5) > _UNBALANCED:
+        click.echo(
+            f"{record['share']:.0%} of all tokens stand in texts of {positive!r}, so that neutral "
+            "tokens have a posterior difference too: --balance leaves out texts"
+        )
     if record["agreement"]:
         click.echo(agreement_sentence(record["agreement"]))
 
@@ -86,9 +96,9 @@ def print_importance(record: dict[str, Any]) -> None:
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     trained = bool(rows) and "with p" in rows[0]
     heads = ["token", "seen", "posterior difference", "signed frequency α"]
-    table = Table(*heads, *(("⟨E, v⟩", "⟨E, p⟩") if trained else ()), title=title)
+    table = Table(*heads, *(("⟨E, v⟩", "⟨E, p⟩") if trained else ()), title=escape(title))
     for row in rows:
-        cells = [row["token"], f"{row['count']:,}", f"{row['difference']:+.3f}",
+        cells = [escape(row["token"]), f"{row['count']:,}", f"{row['difference']:+.3f}",
                  f"{row['alpha']:+.2e}"]  # fmt: skip
         if trained:
             cells += [f"{row['with v']:+.2f}", f"{row['with p']:+.2f}"]

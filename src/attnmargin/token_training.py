@@ -17,7 +17,7 @@ from attnmargin.errors import InputError
 from attnmargin.files import make_folder
 from attnmargin.pieces import Pieces
 from attnmargin.sample import seed_of
-from attnmargin.text_training import Batches
+from attnmargin.text_training import Batches, check_loss
 from attnmargin.token_models import TokenModel
 
 Progress = Callable[[int, int], None]
@@ -42,6 +42,8 @@ class TokenRecipe:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise InputError(name, repr(value), "a whole number of at least 1")
+        if self.layers not in (1, 2):
+            raise InputError("layers", repr(self.layers), "1 or 2")
         if not isinstance(self.lr, int | float) or not 0.0 < self.lr < float("inf"):
             raise InputError("lr", repr(self.lr), "a positive number")
 
@@ -97,6 +99,8 @@ def train_tokens(
     own, target = recipe or TokenRecipe(), torch.device(device)
     if len(pieces) == 0 or not bool((pieces.lengths > 0).all()):
         raise InputError("pieces", "a sequence without tokens", "at least one token in each")
+    if not bool(np.isin(pieces.labels, (0, 1)).all()):
+        raise InputError("pieces", "labels other than 0 and 1", "labels 0 and 1")
     S = len(pieces.vocabulary)
     with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
         torch.manual_seed(seed_of("token model", base=own.seed))
@@ -107,7 +111,9 @@ def train_tokens(
         _resume(run, optimiser, folder)
     data = Batches(pieces, S, target, 8, int(pieces.lengths.max()))
     while len(run.history) < own.epochs:
-        run.history.append(_epoch(run, optimiser, data, progress))
+        row = _epoch(run, optimiser, data, progress)
+        check_loss(row["loss"], own.lr)
+        run.history.append(row)
         if folder is not None:
             _save(run, optimiser, folder)
     return run
@@ -161,6 +167,7 @@ def _resume(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
     tensors, notes = read_tensors(path)
     try:
         record = json.loads(notes["run"])
+        history = record["history"]
         mine = json.loads(json.dumps(asdict(run.recipe)))
         other = [key for key in mine if key != "epochs" and mine[key] != record["recipe"].get(key)]
         other += ["corpus"] * (record.get("data") != run.data)
@@ -179,4 +186,4 @@ def _resume(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
                 optimiser.state[x][key] = optimiser.state[x][key].to(x.device)
     except (KeyError, RuntimeError, TypeError, json.JSONDecodeError) as error:
         raise InputError("out", f"{path} ({error!s:.60})", "a checkpoint of such a run") from None
-    run.history[:] = record["history"]
+    run.history[:] = history

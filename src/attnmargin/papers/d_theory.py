@@ -32,13 +32,14 @@ _STEP = 1.0
 
 def _run_lemma2(task: Task) -> Arrays:
     d = task.settings["d"]
-    errors = []
+    errors, moves = [], []
     for trial in range(task.trials):
         data, _ = level_tokens(64, T=32, seed=seed_of("D:lemma2", trial, base=task.seed))
         step = first_step(random_embeddings(data, d, seed=trial + task.seed), _STEP)
         errors.append(max(float(step.error_E.max()), float(step.error_p)))
+        moves.append(0.5 * _STEP * float(step.model.alpha.abs().max()))
         task.tell(trial + 1, task.trials)
-    return {"error": np.array(errors), "bound": np.array(step.bound)}
+    return {"error": np.array(errors), "move": np.array(moves), "bound": np.array(step.bound)}
 
 
 def _errors(results: Results) -> list[NDArray[Any]]:
@@ -53,8 +54,14 @@ def _slope(results: Results) -> float:
 
 def _claims_lemma2(results: Results) -> list[Claim]:
     worst = max(float((r["error"] / r["bound"]).max()) for r in results.values())
+    last = results[f"d{_WIDTHS[-1]}"]
     return [
         at_most("largest error of the first step, over the bound 11 η d^(−1/4)", worst, 1.0),
+        at_most(
+            f"the same at d = {_WIDTHS[-1]}, over the largest predicted move (η/2)|α|, mean",
+            (last["error"] / last["move"]).mean(),
+            0.1,
+        ),
         at_most("observed exponent of d in the largest error (bound: −1/4)", _slope(results), -0.2),
     ]
 

@@ -115,7 +115,7 @@ RECIPES = {
 
 @lru_cache(maxsize=2)
 def corpus_tokens(folder: Path, name: str, whole: bool) -> TokenImportance:
-    """A corpus as paper D prepares it: training reviews of IMDB, Yelp balanced."""
+    """Training reviews of IMDB, or reviews of Yelp that are not neutral, cleaned as in paper D."""
     corpus = find_reviews(folder, name, "aclImdb" if name == "imdb" else name)
     if corpus.splits is not None and "train" in corpus.splits:
         corpus = corpus.split("train")
@@ -196,7 +196,7 @@ _MOST = 20
 def _first(own: Arrays, kind: str) -> list[str]:
     """Tokens that come first in a table."""
     count, _ = _statistics(own)
-    score = (own["positive"] - own["negative"]) / np.sqrt(count)
+    score = (own["positive"] - own["positive"].sum() / count.sum() * count) / np.sqrt(count)
     attended = np.where(count >= FREQUENT, own["with_p"], -np.inf)
     keys = {"most positive": -score, "most negative": score, "most attended": -attended}
     return [str(own["words"][s]) for s in np.argsort(keys[kind], kind="stable")[:_MOST]]
@@ -235,7 +235,7 @@ def _pictures_table(results: Results) -> list[Picture]:
             shown = Series(**{**bars, "x": np.arange(6), "y": y[part]})
             panels.append(Panel(title=f"{_CORPORA[key.split('-')[0]]}, {name}", series=[shown],
                                 axes=("", "posterior difference"), ticks=words[part]))  # fmt: skip
-    caption = "Tokens with the clearest signs, (n₊ − n₋)/√n; more of them in tokens.md."
+    caption = "Tokens with the clearest signs, (n₊ − nπ)/√n; more of them in tokens.md."
     return [Picture(name="table", caption=caption, panels=panels, columns=2)]
 
 

@@ -17,8 +17,9 @@ def find_reviews(folder: Path, name: str = "imdb", official: str = "aclImdb") ->
     """A corpus of the folder: ``imdb.parquet`` and the like, or the official layout."""
     for path in (folder / official, *(folder / f"{name}{ending}" for ending in _ENDINGS)):
         if path.exists():
-            return read_corpus(path, drop=NEUTRAL)
-    raise InputError("--data", f"{folder} without {name}", NEEDS)
+            return read_corpus(path, drop=() if name == "imdb" else NEUTRAL)
+    needs = f"a folder with {name}.parquet (.csv, .tsv, .jsonl, or {official})"
+    raise InputError("--data", f"{folder} without {name}", needs)
 
 
 def find_vocabulary(folder: Path) -> Path:

@@ -56,5 +56,6 @@ def _part(record: dict[str, Any]) -> list[str]:
     for claim in record["claims"]:
         word = "holds" if claim["holds"] else "**fails**"
         measured = short(claim["measured"], ".6g")
-        lines.append(f"| {claim['claim']} | {measured} | {claim['bound']} | {word} |")
+        words = claim["claim"].replace("|", "\\|")
+        lines.append(f"| {words} | {measured} | {claim['bound']} | {word} |")
     return [*lines, ""]

@@ -49,6 +49,15 @@ class EmbeddingFacts:
         return float((2.0 * math.log(self.S**2 / _DELTA)) ** 2)
 
     @property
+    def typical(self) -> bool:
+        """Whether v has length one, and E and p obey (14) as in the proof of Lemma 2."""
+        E, p, v = (x.double() for x in (self.model.E, self.model.p, self.model.v))
+        largest = max(float((E @ v).abs().max()), float((E @ p).abs().max()), float((p @ v).abs()))
+        short = float(torch.cat((E, p.unsqueeze(0))).norm(dim=-1).max()) <= 2.0
+        equal = bool(self.model.visible.all())
+        return short and equal and largest <= self.d**-0.25 and abs(float(v.norm()) - 1.0) < 1e-6
+
+    @property
     def wide(self) -> float:
         """log₁₀ of the d of Theorem 5."""
         polynomial = 8.0 * math.log10(88.0 * self.lr**2 + 111.0 * self.lr + 2.0)
@@ -87,14 +96,16 @@ def lemma_2(facts: EmbeddingFacts) -> Check:
         "bound": step.bound,
     }
     note = f"with δ = {_DELTA:g}; the step itself is {'within' if step.within else 'beyond'} it"
-    return _row("Lemma 2", meaning, facts.d >= facts.concentrated, numbers, note)
+    good = facts.d >= facts.concentrated and facts.typical
+    return _row("Lemma 2", meaning, good, numbers, note)
 
 
 def theorem_5(facts: EmbeddingFacts) -> Check:
     """What the flow selects."""
     meaning = "The flow of the ⟨cls⟩ embedding selects the tokens that matter."
     least = 4.0 * facts.n**2 * facts.T**2
-    good = facts.one_each and facts.lr >= least and math.log10(facts.d) >= facts.wide
+    good = facts.one_each and facts.typical and facts.lr >= least
+    good = good and math.log10(facts.d) >= facts.wide
     numbers = {"η₀": float(facts.lr), "η₀ that it asks for": least,
                "log₁₀ of the d that it asks for": facts.wide}  # fmt: skip
     note = "no width of use is so large; D:theorem5 shows the conclusion at d = 256"
