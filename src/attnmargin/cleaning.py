@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.errors import MissingPackageError, check_whole
 from attnmargin.pieces import Pieces, read_vocabulary, split_words
 from attnmargin.text import Corpus
 
@@ -45,8 +45,7 @@ class Cleaning:
     least: int = 50  # tokens seen less often are removed
 
     def __post_init__(self) -> None:
-        if not isinstance(self.least, int) or self.least < 1:
-            raise InputError("least", repr(self.least), "a whole number of at least 1")
+        check_whole(least=self.least)
 
 
 class Step(NamedTuple):

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.embedding import EmbeddingModel
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_whole
 from attnmargin.sample import seed_of
 from attnmargin.token_statistics import TokenStatistics, count_tokens
 
@@ -54,11 +54,10 @@ def important_tokens(
         >>> data.ids.shape, sorted(set(data.statistics().kind[4:].tolist()) - {"unseen"})
         ((4, 3), ['irrelevant'])
     """
-    for name, value, least in (("n", n, 2), ("T", T, 2), ("important", important, 1),
-                               ("irrelevant", irrelevant, 1)):  # fmt: skip
-        if not isinstance(value, int) or value < least or (name == "n" and value % 2):
-            needs = f"{'an even' if name == 'n' else 'a whole'} number of at least {least}"
-            raise InputError(name, repr(value), needs)
+    check_whole(2, n=n, T=T)
+    check_whole(important=important, irrelevant=irrelevant)
+    if n % 2:
+        raise InputError("n", repr(n), "an even number")
     rng = np.random.default_rng(seed_of("important tokens", base=seed))
     others = rng.integers(2 * important, 2 * important + irrelevant, (n // 2, T - 1))
     ids = np.repeat(others, 2, 0)
@@ -93,9 +92,7 @@ def level_tokens(
         >>> data.vocabulary, difference[:2].round(6).tolist(), float(difference[-1])
         (2048, [0.1, 0.1], 0.0)
     """
-    for name, value in (("n", n), ("T", T), ("irrelevant", irrelevant)):
-        if not isinstance(value, int) or value < 1:
-            raise InputError(name, repr(value), "a whole number of at least 1")
+    check_whole(n=n, T=T, irrelevant=irrelevant)
     for name, number in (("share", share), *(("levels", level) for level in levels)):
         if not 0.0 < number < 1.0:
             raise InputError(name, repr(number), "numbers between 0 and 1")
@@ -122,8 +119,7 @@ def random_embeddings(data: LabelledTokens, d: int, seed: int = 0) -> EmbeddingM
         >>> am.random_embeddings(am.important_tokens(4, 3), d=16).E.shape
         torch.Size([10, 16])
     """
-    if not isinstance(d, int) or d < 1:
-        raise InputError("d", repr(d), "a whole number of at least 1")
+    check_whole(d=d)
     generator = torch.Generator().manual_seed(seed_of("embeddings", base=seed))
     drawn = torch.randn(data.vocabulary + 2, d, generator=generator, dtype=torch.float64)
     v = drawn[-1] / torch.linalg.vector_norm(drawn[-1])

@@ -19,6 +19,13 @@ class InputError(AttnMarginError, ValueError):
         super().__init__(f"{argument}: got {got}; needs {needs}")
 
 
+def check_whole(least: int = 1, /, **values: object) -> None:
+    """Refuse values that are not whole numbers of at least ``least``, by their names."""
+    for name, value in values.items():
+        if not isinstance(value, int) or value < least:
+            raise InputError(name, repr(value), f"a whole number of at least {least}")
+
+
 class InfeasibleError(AttnMarginError):
     """No W satisfies the rows of a problem."""
 

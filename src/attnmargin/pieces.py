@@ -11,7 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.errors import InputError, MissingPackageError, check_whole
 from attnmargin.files import make_folder, read_npz, write_npz
 from attnmargin.text import Corpus
 
@@ -94,8 +94,7 @@ def word_pieces(
         >>> [pieces.vocabulary[k] for k in pieces.ids[:5]]
         ['[CLS]', 'a', 'good', 'film', '[SEP]']
     """
-    if not isinstance(length, int) or length < 3:
-        raise InputError("length", repr(length), "a whole number of at least 3")
+    check_whole(3, length=length)
     words = read_vocabulary(vocabulary) if isinstance(vocabulary, str | Path) else list(vocabulary)
     missing = [word for word in SPECIAL if word not in words]
     if missing:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_whole
 
 
 def seed_of(*names: object, base: int = 0) -> int:
@@ -82,14 +82,8 @@ def random_data(
     """
     if distribution not in ("sphere", "gaussian"):
         raise InputError("distribution", repr(distribution), "'sphere' or 'gaussian'")
-    for argument, size, least in (
-        ("n", n, 1),
-        ("T", T, 1),
-        ("d", d, 1),
-        ("trials", trials or 0, 0),
-    ):
-        if not isinstance(size, int) or size < least:
-            raise InputError(argument, repr(size), f"a whole number of at least {least}")
+    check_whole(n=n, T=T, d=d)
+    check_whole(0, trials=trials or 0)
     if not min_gap >= 0.0:
         raise InputError("min_gap", f"{min_gap:g}", "a number that is not negative")
     drawn: list[list[Tensor]] = []
@@ -136,9 +130,7 @@ def random_next_tokens(
         (torch.Size([100, 6, 8]), torch.Size([100, 6, 4]), torch.Size([100, 6]))
     """
     count = 1 if trials is None else trials
-    for argument, size in (("K", K), ("d", d), ("n", n), ("T", T), ("trials", count)):
-        if not isinstance(size, int) or size < 1:
-            raise InputError(argument, repr(size), "a whole number of at least 1")
+    check_whole(K=K, d=d, n=n, T=T, trials=count)
     drawn: list[tuple[Tensor, Tensor, Tensor]] = []
     for trial in range(count):
         generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnmargin.checkpoint import read_tensors, write_tensors
-from attnmargin.errors import InputError
+from attnmargin.checkpoint import read_tensors, refuse_another, write_tensors
+from attnmargin.errors import InputError, check_whole
 from attnmargin.files import make_folder, write_whole
 from attnmargin.optim import MirrorDescent
 from attnmargin.pieces import Pieces
@@ -44,10 +44,7 @@ class Recipe:
     compiled: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("batch", "epochs", "parts", "multiple"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise InputError(name, repr(value), "a whole number of at least 1")
+        check_whole(batch=self.batch, epochs=self.epochs, parts=self.parts, multiple=self.multiple)
         if not isinstance(self.seed, int):
             raise InputError("seed", repr(self.seed), "a whole number")
 
@@ -288,10 +285,6 @@ def _resume(run: TextRun, folder: Path) -> None:
 
 def _check_same(run: TextRun, record: dict[str, Any], path: Path) -> None:
     """Refuse to go on with another recipe or shape; more epochs are welcome."""
-    for name, own in (("shape", asdict(run.model.shape)), ("recipe", asdict(run.recipe))):
-        other = {key for key in own if key != "epochs" and own[key] != record[name].get(key)}
-        if name == "shape" and record.get("data") != run.data:
-            other.add("corpus")
-        if other:
-            got = f"{path.parent}, a run with another {', '.join(sorted(other))}"
-            raise InputError("out", got, "an empty folder, or one of the same run")
+    own = {**asdict(run.model.shape), **asdict(run.recipe), "corpus": run.data}
+    other = {**record["shape"], **record["recipe"], "corpus": record.get("data")}
+    refuse_another(path.parent, own, other)

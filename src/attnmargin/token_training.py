@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from attnmargin.checkpoint import read_tensors, write_tensors
-from attnmargin.errors import InputError
+from attnmargin.checkpoint import read_tensors, refuse_another, write_tensors
+from attnmargin.errors import InputError, check_whole
 from attnmargin.files import make_folder
 from attnmargin.pieces import Pieces
 from attnmargin.sample import seed_of
@@ -38,10 +38,7 @@ class TokenRecipe:
     parts: int = 4  # in which a batch is computed, each of texts of similar length
 
     def __post_init__(self) -> None:
-        for name in ("d", "batch", "epochs", "parts"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise InputError(name, repr(value), "a whole number of at least 1")
+        check_whole(d=self.d, batch=self.batch, epochs=self.epochs, parts=self.parts)
         if self.layers not in (1, 2):
             raise InputError("layers", repr(self.layers), "1 or 2")
         if not isinstance(self.lr, int | float) or not 0.0 < self.lr < float("inf"):
@@ -168,12 +165,8 @@ def _resume(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
     try:
         record = json.loads(notes["run"])
         history = record["history"]
-        mine = json.loads(json.dumps(asdict(run.recipe)))
-        other = [key for key in mine if key != "epochs" and mine[key] != record["recipe"].get(key)]
-        other += ["corpus"] * (record.get("data") != run.data)
-        if other:
-            got = f"{folder}, a run with another {', '.join(sorted(other))}"
-            raise InputError("out", got, "an empty folder, or one of the same run")
+        mine = {**json.loads(json.dumps(asdict(run.recipe))), "corpus": run.data}
+        refuse_another(folder, mine, {**record["recipe"], "corpus": record.get("data")})
         prefix = "model."
         run.model.load_state_dict(
             {k[len(prefix) :]: x for k, x in tensors.items() if k.startswith(prefix)}

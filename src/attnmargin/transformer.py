@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_whole
 
 
 @final
@@ -25,9 +25,7 @@ class Shape:
     classes: int = 2
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if name != "dropout" and (not isinstance(value, int) or value < 1):
-                raise InputError(name, repr(value), "a whole number of at least 1")
+        check_whole(**{name: value for name, value in asdict(self).items() if name != "dropout"})
         if self.width % self.heads:
             got = f"{self.heads} heads for width {self.width}"
             raise InputError("heads", got, "a number that divides the width")

@@ -16,7 +16,7 @@ from torch import Tensor
 from attnmargin.arrays import tiny
 from attnmargin.attention import objective
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_whole
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Loss
 from attnmargin.norms import inverse_mirror, mirror, power_norm
@@ -73,8 +73,7 @@ def gradient_flow(
     for name, value in (("length", length), ("tolerance", tolerance)):
         if not isinstance(value, int | float) or not 0.0 < value < float("inf"):
             raise InputError(name, repr(value), "a positive number")
-    if not isinstance(record, int) or record < 1:
-        raise InputError("record", repr(record), "a whole number of at least 1")
+    check_whole(record=record)
     known = isinstance(p, int | float) and 1.0 < p < float("inf")
     if not known or (parameter == "KQ" and p != 2.0):
         raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W and p, and 2 for KQ")

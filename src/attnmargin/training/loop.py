@@ -12,7 +12,7 @@ from attnmargin.arrays import Array, as_tensor
 from attnmargin.attention import Objective, Slope, objective
 from attnmargin.compiled import can_compile
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_whole
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Rate, Rates, as_rates
@@ -103,9 +103,8 @@ def train(
 def _check(parameter: str, steps: int, record: int) -> None:
     if parameter not in PARAMETERS:
         raise InputError("parameter", repr(parameter), f"one of {', '.join(PARAMETERS)}")
-    for name, value, least in (("steps", steps, 0), ("record", record, 1)):
-        if not isinstance(value, int) or value < least:
-            raise InputError(name, repr(value), f"a whole number of at least {least}")
+    check_whole(0, steps=steps)
+    check_whole(record=record)
 
 
 def _rule(

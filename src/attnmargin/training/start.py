@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnmargin.arrays import Array, finite, floats
 from attnmargin.attention import Sequences
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_whole
 from attnmargin.sample import seed_of
 from attnmargin.training.weights import Entries, Factors, Movable
 
@@ -75,8 +75,7 @@ def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Fa
         m = K.shape[-1] if K.ndim else 1
         return Factors(flat, *(_given("init", part, (d, m), flat) for part in (K, Q)))
     m = d if width is None else width
-    if not isinstance(m, int) or m < 1:
-        raise InputError("width", repr(width), "a whole number of at least 1")
+    check_whole(width=m)
     drawn = []
     for trial in range(len(flat.X)):
         generator = torch.Generator().manual_seed(seed_of("factors", trial, base=seed))
