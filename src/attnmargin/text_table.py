@@ -4,13 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import torch
 
-from attnmargin.errors import InputError
 from attnmargin.files import check_place
 from attnmargin.pieces import word_list, word_pieces
 from attnmargin.text import overlap, read_corpus, split_corpus
-from attnmargin.text_training import Progress, Recipe, TextRun, train_text
+from attnmargin.text_training import Progress, Recipe, TextRun, device_of, train_text
 from attnmargin.transformer import Shape
 
 # Words that occur less often are unknown where no vocabulary is given.
@@ -61,17 +59,6 @@ def train_file(
 def run_record(run: TextRun) -> dict[str, Any]:
     """A run as it stands in JSON, with the number of weights."""
     return run.record() | {"weights": sum(w.numel() for w in run.model.parameters())}
-
-
-def device_of(name: str) -> str:
-    """The device of a name; auto is a GPU where there is one."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name).tolist()
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise InputError("--device", repr(name), "a device of this machine, or auto") from None
-    return name
 
 
 def print_run(record: dict[str, Any]) -> None:

@@ -186,6 +186,17 @@ def train_text(
     return run
 
 
+def device_of(name: str) -> str:
+    """The device of a name; auto is a GPU where there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name).tolist()
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError("--device", repr(name), "a device of this machine, or auto") from None
+    return name
+
+
 def check_loss(loss: float, lr: float) -> None:
     """Refuse a rate with which training diverges."""
     if not math.isfinite(loss):

@@ -30,22 +30,6 @@ class TokenImportance:
     empty: int = 0  # texts that have no token left
     run: TokenRun | None = None
 
-    @property
-    def score(self) -> NDArray[np.float64]:
-        """How far n₊ of n occurrences is from chance: ``(n₊ − nπ) / √(nπ(1 − π))``, ``(S,)``.
-
-        π is the share of all tokens that stand in positive texts. It orders tokens: a posterior
-        difference of 0.9 in 50 occurrences says less than 0.6 in 5,000.
-        """
-        own, share = self.statistics, self.share
-        spread = np.sqrt(np.maximum(own.count, 1) * max(share * (1.0 - share), 1e-12))
-        return (own.positive - own.count * share) / spread
-
-    @property
-    def share(self) -> float:
-        """The share of all tokens that stand in positive texts."""
-        return float(self.statistics.positive.sum() / self.statistics.count.sum())
-
     def ranked(self, name: str, most: int) -> NDArray[np.int64]:
         """Places of the first tokens: most "positive", "negative" or "attended".
 
@@ -58,7 +42,7 @@ class TokenImportance:
             often = self.statistics.count >= len(self.pieces) / RARE
             keys = np.where(often, self.run.products[0], -np.inf)
         elif name in ("positive", "negative"):
-            keys = self.score if name == "positive" else -self.score
+            keys = self.statistics.score if name == "positive" else -self.statistics.score
             keys = np.where(keys > 0.0, keys, -np.inf)
         else:
             raise InputError("name", repr(name), "'positive', 'negative' or 'attended'")
@@ -95,20 +79,31 @@ class TokenImportance:
         to_p, to_v = self.run.products
         own = self.statistics
         frequent = own.count >= least
-        decisive = frequent & (np.abs(np.where(frequent, own.difference, 0.0)) > difference)
-        same = np.sign(to_v[decisive]) == np.sign(own.difference[decisive])
+        same = sign_agreement(own, to_v, least, difference)
         with_v = spearmanr(to_v[frequent], own.difference[frequent])[0]
         with_p = spearmanr(to_p[frequent], np.abs(own.difference[frequent]))[0]
         return {
             "seen at least": least,
             "difference above": difference,
-            "tokens": int(decisive.sum()),
+            "tokens": len(same),
             "sign agreement": float(same.mean()) if len(same) else None,
             "rank correlation with v": _number(with_v),
             "rank correlation with p": _number(with_p),
             "loss": self.run.history[-1]["loss"],
             "accuracy": self.run.history[-1]["train"],
         }
+
+
+def sign_agreement(
+    statistics: TokenStatistics,
+    to_v: NDArray[Any],
+    least: int = FREQUENT,
+    difference: float = DECISIVE,
+) -> NDArray[np.bool_]:
+    """Whether ⟨E_s, v⟩ has the sign of the posterior difference, for frequent decisive tokens."""
+    x = np.nan_to_num(statistics.difference)
+    decisive = (statistics.count >= least) & (np.abs(x) > difference)
+    return np.sign(to_v[decisive]) == np.sign(x[decisive])
 
 
 def _number(value: Any) -> float | None:

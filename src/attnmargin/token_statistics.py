@@ -39,6 +39,22 @@ class TokenStatistics:
             return np.where(count > 0, (self.positive - self.negative) / count, np.nan)
 
     @property
+    def share(self) -> float:
+        """The share π of all occurrences that have label +1."""
+        return float(self.positive.sum() / max(int(self.count.sum()), 1))
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """How far n₊ of n occurrences is from chance: ``(n₊ − nπ) / √(nπ(1 − π))``, ``(S,)``.
+
+        It orders tokens: a posterior difference of 0.9 in 50 occurrences says less than 0.6 in
+        5,000.
+        """
+        share = self.share
+        spread = np.sqrt(np.maximum(self.count, 1) * max(share * (1.0 - share), 1e-12))
+        return (self.positive - self.count * share) / spread
+
+    @property
     def kind(self) -> NDArray[Any]:
         """Positive, negative, irrelevant, completely positive or negative, unseen (Def. 1)."""
         kinds = np.full(len(self.positive), "irrelevant", dtype="<U19")

@@ -13,7 +13,7 @@ from attnmargin.cleaning import Cleaning
 from attnmargin.errors import InputError
 from attnmargin.tables import waiting
 from attnmargin.text import balanced, read_corpus
-from attnmargin.text_table import device_of
+from attnmargin.text_training import device_of
 from attnmargin.token_importance import TokenImportance, token_importance
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training_table import progress_bar
@@ -62,7 +62,7 @@ def importance_record(found: TokenImportance, path: Path, most: int) -> dict[str
         "classes": list(found.classes),
         "steps": [step._asdict() for step in found.steps],
         "kinds": {str(kind): int((kinds == kind).sum()) for kind in sorted(set(kinds.tolist()))},
-        "share": found.share,
+        "share": found.statistics.share,
         "agreement": found.agreement() if found.run else None,
         **{name: [found.row(int(s)) for s in found.ranked(name, most)] for name in names},
     }
@@ -94,16 +94,24 @@ def print_importance(record: dict[str, Any]) -> None:
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
-    trained = bool(rows) and "with p" in rows[0]
-    heads = ["token", "seen", "posterior difference", "signed frequency α"]
-    table = Table(*heads, *(("⟨E, v⟩", "⟨E, p⟩") if trained else ()), title=escape(title))
-    for row in rows:
-        cells = [escape(row["token"]), f"{row['count']:,}", f"{row['difference']:+.3f}",
-                 f"{row['alpha']:+.2e}"]  # fmt: skip
-        if trained:
-            cells += [f"{row['with v']:+.2f}", f"{row['with p']:+.2f}"]
-        table.add_row(*cells)
+    head, cells = token_cells(rows)
+    table = Table(*head, title=escape(title))
+    for own in cells:
+        table.add_row(*map(escape, own))
     return table
+
+
+def token_cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """The head and the cells of a table of tokens."""
+    trained = bool(rows) and "with p" in rows[0]
+    head = ["token", "seen", "posterior difference", "signed frequency α"]
+    head += ["⟨E, v⟩", "⟨E, p⟩"] if trained else []
+    cells = []
+    for row in rows:
+        own = [row["token"], f"{row['count']:,}", f"{row['difference']:+.3f}",
+               f"{row['alpha']:+.2e}"]  # fmt: skip
+        cells.append(own + ([f"{row['with v']:+.2f}", f"{row['with p']:+.2f}"] if trained else []))
+    return head, cells
 
 
 def agreement_sentence(own: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from attnmargin.files import write_whole
@@ -25,7 +24,7 @@ from attnmargin.pieces import Pieces, word_pieces
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.text import Corpus, overlap
 from attnmargin.text_analysis import attention_shares, sparsity
-from attnmargin.text_training import Recipe, TextRun, train_text
+from attnmargin.text_training import Recipe, TextRun, device_of, train_text
 from attnmargin.transformer import Shape
 
 # Powers with the rates they are trained with: those of the paper where they do not diverge.
@@ -105,8 +104,7 @@ def review_pieces(folder: Path) -> ReviewPieces:
 def _run(task: Task) -> Arrays:
     assert task.data is not None
     if "size" in task.settings:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        return train_point(review_pieces(task.data), task, device)
+        return train_point(review_pieces(task.data), task, device_of("auto"))
     corpus = find_reviews(task.data)
     train, test = corpus.split("train"), corpus.split("test")
     counts = len(train), len(test), overlap(train, test)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from attnmargin.cleaning import Cleaning
@@ -25,15 +24,18 @@ from attnmargin.papers.review_data import find_reviews, find_vocabulary
 from attnmargin.pieces import Pieces
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.text import balanced
-from attnmargin.token_importance import DECISIVE, FREQUENT, TokenImportance, token_importance
+from attnmargin.text_training import device_of
+from attnmargin.token_importance import (
+    FREQUENT,
+    TokenImportance,
+    sign_agreement,
+    token_importance,
+)
+from attnmargin.token_statistics import TokenStatistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 
 NEEDS = "a folder with imdb.parquet, yelp.parquet (or .csv, .tsv, .jsonl) and vocab.txt"
 _CORPORA = {"imdb": "IMDB", "yelp": "Yelp"}
-
-
-def _device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _trained(run: TokenRun) -> Arrays:
@@ -54,7 +56,7 @@ def _run_fig2(task: Task) -> Arrays:
     start = np.arange(0, data.ids.size + 1, _T2)
     names = [str(s) for s in range(data.vocabulary)]
     pieces = Pieces(data.ids.ravel().astype(np.int32), start, (data.y + 1) // 2, names)
-    run = train_tokens(pieces, _RECIPE2, device=_device(), progress=task.tell)
+    run = train_tokens(pieces, _RECIPE2, device=device_of("auto"), progress=task.tell)
     return _trained(run) | {"exact": exact, "difference": data.statistics().difference}
 
 
@@ -130,7 +132,7 @@ def _run_corpus(task: Task) -> Arrays:
     own = task.settings
     found = corpus_tokens(task.data, own["corpus"], own["whole"])
     run = train_tokens(
-        found.pieces, RECIPES[own["layers"]], device=_device(), progress=task.tell
+        found.pieces, RECIPES[own["layers"]], device=device_of("auto"), progress=task.tell
     )  # fmt: skip
     return _trained(run) | {
         "positive": found.statistics.positive,
@@ -139,20 +141,16 @@ def _run_corpus(task: Task) -> Arrays:
     }
 
 
-def _statistics(own: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Occurrences and posterior differences."""
-    count = own["positive"] + own["negative"]
-    return count, (own["positive"] - own["negative"]) / count
+def _statistics(own: Arrays) -> TokenStatistics:
+    return TokenStatistics(own["positive"], own["negative"])
 
 
 def _claims_corpus(results: Results) -> list[Claim]:
     claims = []
     for key, own in results.items():
         name, layers = key.split("-")
-        count, x = _statistics(own)
-        decisive = (count >= FREQUENT) & (np.abs(x) > DECISIVE)
-        same = np.sign(own["with_v"][decisive]) == np.sign(x[decisive])
-        words = f"{_CORPORA[name]}, {layers}: sign agreement of {decisive.sum()} tokens"
+        same = sign_agreement(_statistics(own), own["with_v"])
+        words = f"{_CORPORA[name]}, {layers}: sign agreement of {len(same)} tokens"
         low, high = (0.03, 0.5) if layers == "layers1" else (1e-6, 1e-4)
         loss = float(own["loss"][-1])
         claims += [
@@ -166,8 +164,8 @@ def _claims_corpus(results: Results) -> list[Claim]:
 def _pictures_corpus(results: Results) -> list[Picture]:
     pictures = []
     for key, own in results.items():
-        count, x = _statistics(own)
-        often = count >= FREQUENT
+        statistics = _statistics(own)
+        x, often = statistics.difference, statistics.count >= FREQUENT
         groups = {f"seen ≥ {FREQUENT} times": often, "rarer": ~often}
         name, layers = key.split("-")
         caption = (
@@ -193,13 +191,13 @@ def _corpus_point(name: str, layers: int, whole: bool = False) -> Point:
 _MOST = 20
 
 
-def _first(own: Arrays, kind: str) -> list[str]:
-    """Tokens that come first in a table."""
-    count, _ = _statistics(own)
-    score = (own["positive"] - own["positive"].sum() / count.sum() * count) / np.sqrt(count)
-    attended = np.where(count >= FREQUENT, own["with_p"], -np.inf)
-    keys = {"most positive": -score, "most negative": score, "most attended": -attended}
-    return [str(own["words"][s]) for s in np.argsort(keys[kind], kind="stable")[:_MOST]]
+def _first(own: Arrays, kind: str) -> NDArray[np.int64]:
+    """Places of the tokens that come first in a table."""
+    statistics = _statistics(own)
+    attended = np.where(statistics.count >= FREQUENT, own["with_p"], -np.inf)
+    score = statistics.score
+    keys = {"most positive": score, "most negative": -score, "most attended": attended}
+    return np.argsort(-keys[kind], kind="stable")[:_MOST]
 
 
 def _tables(results: Results, folder: Path) -> list[Path]:
@@ -207,7 +205,9 @@ def _tables(results: Results, folder: Path) -> list[Path]:
     for key, own in results.items():
         lines += [f"## {_CORPORA[key.split('-')[0]]}", ""]
         kinds = ("most positive", "most negative", "most attended")
-        lines += [f"- {kind}: {', '.join(_first(own, kind))}" for kind in kinds] + [""]
+        lines += [f"- {kind}: {', '.join(own['words'][_first(own, kind)])}" for kind in kinds] + [
+            ""
+        ]
     text = "\n".join(lines)
     return [write_whole(folder / "tokens.md", lambda stream: stream.write(text.encode()))]
 
@@ -215,27 +215,23 @@ def _tables(results: Results, folder: Path) -> list[Path]:
 def _claims_table(results: Results) -> list[Claim]:
     claims = []
     for key, own in results.items():
-        _, x = _statistics(own)
-        place = {str(word): s for s, word in enumerate(own["words"])}
-        attended = [abs(float(x[place[word]])) for word in _first(own, "most attended")]
+        attended = np.abs(_statistics(own).difference[_first(own, "most attended")])
         words = f"{_CORPORA[key.split('-')[0]]}: mean |posterior difference| of the most attended"
-        claims.append(at_least(words, float(np.mean(attended)), 0.5))
+        claims.append(at_least(words, attended.mean(), 0.5))
     return claims
 
 
 def _pictures_table(results: Results) -> list[Picture]:
     panels = []
     for key, own in results.items():
-        _, x = _statistics(own)
-        place = {str(word): s for s, word in enumerate(own["words"])}
-        words = _first(own, "most positive")[:6] + _first(own, "most negative")[:6]
-        y = np.array([x[place[word]] for word in words])
-        bars = Series(kind="bar", name="posterior difference", x=np.arange(len(words)), y=y)
-        for part, name in ((slice(0, 6), "most positive"), (slice(6, 12), "most negative")):
-            shown = Series(**{**bars, "x": np.arange(6), "y": y[part]})
-            panels.append(Panel(title=f"{_CORPORA[key.split('-')[0]]}, {name}", series=[shown],
-                                axes=("", "posterior difference"), ticks=words[part]))  # fmt: skip
-    caption = "Tokens with the clearest signs, (n₊ − nπ)/√n; more of them in tokens.md."
+        for kind in ("most positive", "most negative"):
+            places = _first(own, kind)[:6]
+            bars = Series(kind="bar", name="posterior difference", x=np.arange(len(places)),
+                          y=_statistics(own).difference[places])  # fmt: skip
+            panels.append(Panel(title=f"{_CORPORA[key.split('-')[0]]}, {kind}", series=[bars],
+                                axes=("", "posterior difference"),
+                                ticks=own["words"][places].tolist()))  # fmt: skip
+    caption = "Tokens with the clearest signs, (n₊ − nπ)/√(nπ(1 − π)); more of them in tokens.md."
     return [Picture(name="table", caption=caption, panels=panels, columns=2)]
 
 

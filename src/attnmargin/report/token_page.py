@@ -11,7 +11,7 @@ from attnmargin.report.coloured import COLOURED_STYLE, coloured_text
 from attnmargin.report.html import page, paragraph, section, table, write_page
 from attnmargin.report.scatter import Cloud, scatter
 from attnmargin.token_importance import TokenImportance
-from attnmargin.token_table import agreement_sentence
+from attnmargin.token_table import agreement_sentence, token_cells
 
 # Texts of each class that are shown, tokens of each, and points of a picture.
 _TEXTS, _TOKENS, _POINTS = 3, 150, 3000
@@ -48,15 +48,7 @@ def _summary(record: dict[str, Any]) -> str:
 
 
 def _tokens(title: str, rows: list[dict[str, Any]]) -> str:
-    trained = bool(rows) and "with p" in rows[0]
-    head = ["token", "seen", "posterior difference", "signed frequency α"]
-    head += ["⟨E, v⟩", "⟨E, p⟩"] if trained else []
-    cells = []
-    for row in rows:
-        own = [row["token"], f"{row['count']:,}", f"{row['difference']:+.3f}",
-               f"{row['alpha']:+.2e}"]  # fmt: skip
-        cells.append(own + ([f"{row['with v']:+.2f}", f"{row['with p']:+.2f}"] if trained else []))
-    return section(title, table(head, cells))
+    return section(title, table(*token_cells(rows)))
 
 
 def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:
