@@ -87,7 +87,7 @@ def test_figures_of_corpora_run_on_a_small_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Paper D's figures from a folder with two corpora, one of them with neutral rows."""
-    from attnmargin.papers import d_tokens
+    from attnmargin.papers import d_layers, d_tokens
     from attnmargin.papers.reproduce import reproduce
 
     data = tmp_path / "data"
@@ -99,7 +99,10 @@ def test_figures_of_corpora_run_on_a_small_folder(
     words = am.word_list(["superb dull film plot 0 1 2"])
     (data / "vocab.txt").write_text("\n".join(words))
     short = {k: am.TokenRecipe(layers=k, d=16, lr=1e-2, epochs=3, batch=20) for k in (1, 2)}
-    monkeypatch.setattr(d_tokens, "RECIPES", short)
+    monkeypatch.setattr(d_tokens, "RECIPE", short[1])
+    monkeypatch.setattr(
+        d_layers, "RECIPES", {f"imdb-{kind}": short[2] for kind in ("early", "long")}
+    )
     for name in ("D:fig3", "D:fig1", "D:table"):
         record = reproduce(name, out=tmp_path / "out", data=data)
         assert record["claims"]

@@ -111,13 +111,19 @@ class Batches:
 
     def take(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Padded ids ``(B, T)`` and labels ``(B,)``."""
+        index = torch.from_numpy(places).to(self.ids.device)
+        flat, inside = self.spread(places)
+        return self.ids[flat].where(inside, self.padding).long(), self.labels[index]
+
+    def spread(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Where the padded tokens stand among all, and which are no padding, ``(B, T)`` each."""
         longest = int(self.lengths[places].max())
         T = min(-(-longest // self.multiple) * self.multiple, max(self.most, longest))
         index = torch.from_numpy(places).to(self.ids.device)
         offset = torch.arange(T, device=self.ids.device)
         inside = offset < self.size[index, None]
         flat = (self.start[index, None] + offset).clamp_max(len(self.ids) - 1)
-        return self.ids[flat].where(inside, self.padding).long(), self.labels[index]
+        return flat, inside
 
 
 def train_text(

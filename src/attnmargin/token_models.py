@@ -16,14 +16,20 @@ class TokenModel(nn.Module):
         E′_X = LayerNorm(softmax(E_X E_Xᵀ) E_X + E_X),   f = softmax(E′_X p)ᵀ E′_X v
 
     Ids of tokens are below ``vocabulary``, which itself stands for padding. Starts as in the paper:
-    ``E_s, p ~ N(0, I/d)``, v of length one.
+    ``E_s, p ~ N(0, I/d)``, v of length one. Since LayerNorm makes all E′_s as long as √d, p and v
+    start shorter by √d with two layers, so that products are as small as those of one layer.
+
+    The order of tokens does not matter: a token that occurs c times is one with log c added to its
+    scores, so ``f`` needs distinct tokens only, with ``counts``.
 
     Example:
         >>> import torch
         >>> from attnmargin.token_models import TokenModel
         >>> model = TokenModel(vocabulary=5, d=8, layers=2)
-        >>> model(torch.tensor([[0, 1, 4], [2, 5, 5]])).shape
-        torch.Size([2])
+        >>> f = model(torch.tensor([[0, 1, 0], [2, 5, 5]]))
+        >>> g = model(torch.tensor([[0, 1], [2, 5]]), counts=torch.tensor([[2, 1], [1, 0]]))
+        >>> torch.allclose(f, g)
+        True
     """
 
     def __init__(self, vocabulary: int, d: int, layers: int = 1) -> None:
@@ -31,23 +37,24 @@ class TokenModel(nn.Module):
         if layers not in (1, 2):
             raise InputError("layers", repr(layers), "1 or 2")
         self.vocabulary, self.layers = vocabulary, layers
+        long = d**0.5 if layers == 2 else 1.0
         self.E = nn.Parameter(torch.randn(vocabulary, d) / d**0.5)
-        self.p = nn.Parameter(torch.randn(d) / d**0.5)
-        self.v = nn.Parameter(F.normalize(torch.randn(d), dim=0))
+        self.p = nn.Parameter(torch.randn(d) / d**0.5 / long)
+        self.v = nn.Parameter(F.normalize(torch.randn(d), dim=0) / long)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        seen = ids < self.vocabulary
-        places = ids.clamp_max(self.vocabulary - 1)
-        a, b = self._scores(places, seen)
-        q = torch.softmax(a.masked_fill(~seen, -torch.inf), -1)
-        return (q * b).sum(-1)
+    def forward(self, ids: Tensor, counts: Tensor | None = None) -> Tensor:
+        """``f`` of sequences ``(B, T)``; ``counts`` ``(B, T)`` are zero where ids are padding."""
+        times = ids < self.vocabulary if counts is None else counts
+        more = times.to(self.E.dtype).log()  # −∞ for padding, which is nowhere attended to
+        a, b = self._scores(ids.clamp_max(self.vocabulary - 1), more)
+        return (torch.softmax(a + more, -1) * b).sum(-1)
 
-    def _scores(self, places: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    def _scores(self, ids: Tensor, more: Tensor) -> tuple[Tensor, Tensor]:
         """Products with p and v of every place, ``(B, T)``."""
         if self.layers == 1:  # those of the vocabulary are enough: no vector is gathered
-            return (self.E @ self.p)[places], (self.E @ self.v)[places]
-        x = F.embedding(places, self.E)
-        mixed = F.scaled_dot_product_attention(x, x, x, seen[:, None, :], scale=1.0)
+            return (self.E @ self.p)[ids], (self.E @ self.v)[ids]
+        x = F.embedding(ids, self.E)
+        mixed = F.scaled_dot_product_attention(x, x, x, more[:, None, :], scale=1.0)
         x = F.layer_norm(mixed + x, x.shape[-1:])
         return x @ self.p, x @ self.v
 

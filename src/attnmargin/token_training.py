@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn import functional as F
 
 from attnmargin.checkpoint import read_tensors, refuse_another, write_tensors
@@ -21,6 +22,7 @@ from attnmargin.text_training import Batches, check_loss
 from attnmargin.token_models import TokenModel
 
 Progress = Callable[[int, int], None]
+Look = Callable[["TokenRun"], None]
 
 
 @final
@@ -34,6 +36,7 @@ class TokenRecipe:
     batch: int = 500
     epochs: int = 250
     drops: tuple[int, ...] = (100, 200)  # epochs at which the rate falls to a tenth
+    decay: float = 1e-2  # of the weights, as AdamW does it
     seed: int = 0
     parts: int = 4  # in which a batch is computed, each of texts of similar length
 
@@ -43,6 +46,8 @@ class TokenRecipe:
             raise InputError("layers", repr(self.layers), "1 or 2")
         if not isinstance(self.lr, int | float) or not 0.0 < self.lr < float("inf"):
             raise InputError("lr", repr(self.lr), "a positive number")
+        if not isinstance(self.decay, int | float) or not 0.0 <= self.decay < float("inf"):
+            raise InputError("decay", repr(self.decay), "zero or a positive number")
 
 
 @final
@@ -73,6 +78,7 @@ def train_tokens(
     out: str | Path | None = None,
     device: str | torch.device = "cpu",
     progress: Progress | None = None,
+    look: Look | None = None,
 ) -> TokenRun:
     """Train embeddings, ⟨cls⟩ and head of model (1) or (36) on labelled sequences.
 
@@ -83,6 +89,7 @@ def train_tokens(
         pieces: token ids with labels 0 and 1, each sequence with at least one token; see
             :func:`attnmargin.clean_tokens`.
         out: a folder for the checkpoint ``model.safetensors``.
+        look: called with the run after every epoch.
 
     Example:
         >>> import attnmargin as am, numpy as np
@@ -102,47 +109,67 @@ def train_tokens(
     with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
         torch.manual_seed(seed_of("token model", base=own.seed))
         run = TokenRun(TokenModel(S, own.d, own.layers).to(target), own, data=pieces.digest())
-    optimiser = torch.optim.AdamW(run.model.parameters(), lr=own.lr)
+    optimiser = torch.optim.AdamW(run.model.parameters(), lr=own.lr, weight_decay=own.decay)
     folder = None if out is None else make_folder(out, "out")
     if folder is not None:
         _resume(run, optimiser, folder)
-    data = Batches(pieces, S, target, 8, int(pieces.lengths.max()))
+    data = _Bags(pieces, target)
     while len(run.history) < own.epochs:
         row = _epoch(run, optimiser, data, progress)
         check_loss(row["loss"], own.lr)
         run.history.append(row)
         if folder is not None:
             _save(run, optimiser, folder)
+        if look is not None:
+            look(run)
     return run
 
 
+@final
+class _Bags:
+    """Distinct tokens of each sequence with their counts, on a device, in batches."""
+
+    def __init__(self, pieces: Pieces, device: torch.device) -> None:
+        S, n = len(pieces.vocabulary), len(pieces)
+        places = np.repeat(np.arange(n), pieces.lengths) * S + pieces.ids
+        pairs, counts = np.unique(places, return_counts=True)
+        start = np.searchsorted(pairs, np.arange(n + 1) * S)
+        distinct = Pieces(pairs % S, start, pieces.labels, pieces.vocabulary)
+        self.texts = Batches(distinct, S, device, 8, int(distinct.lengths.max()))
+        self.counts = torch.from_numpy(counts).to(device)
+
+    def take(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
+        """Padded ids and counts ``(B, T)``, and labels ``(B,)``, −1 or 1."""
+        ids, labels = self.texts.take(places)
+        flat, inside = self.texts.spread(places)
+        return ids, self.counts[flat] * inside, 2.0 * labels - 1.0
+
+
 def _epoch(
-    run: TokenRun, optimiser: torch.optim.AdamW, data: Batches, progress: Progress | None
+    run: TokenRun, optimiser: torch.optim.AdamW, data: _Bags, progress: Progress | None
 ) -> dict[str, float]:
     start, own, epoch = time.perf_counter(), run.recipe, len(run.history)
     for group in optimiser.param_groups:
         group["lr"] = own.lr * 0.1 ** sum(epoch >= drop for drop in own.drops)
-    batches = data.shuffled(own.batch, seed_of("token order", epoch, base=own.seed))
-    total, right = 0.0, 0
+    batches = data.texts.shuffled(own.batch, seed_of("token order", epoch, base=own.seed))
+    sums = torch.zeros(2, dtype=torch.float64, device=data.counts.device)  # read once
     for k, places in enumerate(batches):
         optimiser.zero_grad()
         for part in np.array_split(places, min(own.parts, len(places))):
-            ids, labels = data.take(part)
-            y = 2.0 * labels - 1.0
-            f = run.model(ids)
+            ids, counts, y = data.take(part)
+            f = run.model(ids, counts)
             loss = F.softplus(-y * f).sum()
             (loss / len(places)).backward()
-            total += float(loss.detach())
-            right += int((y * f.detach() > 0).sum())
+            sums += torch.stack([loss.detach().double(), (y * f.detach() > 0).sum()])
         optimiser.step()
         if progress is not None:
             progress(epoch * len(batches) + k + 1, own.epochs * len(batches))
-    n = len(data.lengths)
+    total, right = (sums / len(data.texts.lengths)).tolist()
     seconds = time.perf_counter() - start
-    return {"epoch": epoch + 1.0, "loss": total / n, "train": right / n, "seconds": seconds}
+    return {"epoch": epoch + 1.0, "loss": total, "train": right, "seconds": seconds}
 
 
-def _state(run: TokenRun, optimiser: torch.optim.AdamW) -> dict[str, torch.Tensor]:
+def _state(run: TokenRun, optimiser: torch.optim.AdamW) -> dict[str, Tensor]:
     """All tensors of model and optimiser by name."""
     found = {f"model.{name}": x for name, x in run.model.state_dict().items()}
     for name, x in run.model.named_parameters():

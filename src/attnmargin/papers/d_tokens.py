@@ -1,4 +1,4 @@
-"""Paper D, figures 1 to 4 and the tables of tokens: all parameters trained."""
+"""Paper D, figures 2 and 3 and the tables of tokens: all parameters of model (1) trained."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,7 @@ from attnmargin.token_statistics import TokenStatistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 
 NEEDS = "a folder with imdb.parquet, yelp.parquet (or .csv, .tsv, .jsonl) and vocab.txt"
-_CORPORA = {"imdb": "IMDB", "yelp": "Yelp"}
+CORPORA = {"imdb": "IMDB", "yelp": "Yelp"}
 
 
 def _trained(run: TokenRun) -> Arrays:
@@ -107,12 +107,9 @@ def _pictures_fig2(results: Results) -> list[Picture]:
     return [Picture(name="fig2", caption=caption, panels=panels)]
 
 
-# --- figures 1, 3 and 4 ----------------------------------------------------------------------
+# --- figure 3 --------------------------------------------------------------------------------
 
-RECIPES = {
-    1: TokenRecipe(layers=1, d=64, lr=2e-4, batch=500, epochs=210),
-    2: TokenRecipe(layers=2, d=64, lr=1e-3, batch=100, epochs=40, drops=(20, 30), parts=10),
-}
+RECIPE = TokenRecipe(d=64, lr=2e-4, batch=500, epochs=210)
 
 
 @lru_cache(maxsize=2)
@@ -131,9 +128,12 @@ def _run_corpus(task: Task) -> Arrays:
     assert task.data is not None
     own = task.settings
     found = corpus_tokens(task.data, own["corpus"], own["whole"])
-    run = train_tokens(
-        found.pieces, RECIPES[own["layers"]], device=device_of("auto"), progress=task.tell
-    )  # fmt: skip
+    run = train_tokens(found.pieces, RECIPE, device=device_of("auto"), progress=task.tell)
+    return of_corpus(run, found)
+
+
+def of_corpus(run: TokenRun, found: TokenImportance) -> Arrays:
+    """What the pictures of a corpus need."""
     return _trained(run) | {
         "positive": found.statistics.positive,
         "negative": found.statistics.negative,
@@ -141,49 +141,48 @@ def _run_corpus(task: Task) -> Arrays:
     }
 
 
-def _statistics(own: Arrays) -> TokenStatistics:
+def statistics_of(own: Arrays) -> TokenStatistics:
+    """Those of the corpus that was trained on."""
     return TokenStatistics(own["positive"], own["negative"])
 
 
 def _claims_corpus(results: Results) -> list[Claim]:
     claims = []
     for key, own in results.items():
-        name, layers = key.split("-")
-        same = sign_agreement(_statistics(own), own["with_v"])
-        words = f"{_CORPORA[name]}, {layers}: sign agreement of {len(same)} tokens"
-        low, high = (0.03, 0.5) if layers == "layers1" else (1e-6, 1e-4)
-        loss = float(own["loss"][-1])
+        name, loss = CORPORA[key.split("-")[0]], float(own["loss"][-1])
+        same = sign_agreement(statistics_of(own), own["with_v"])
         claims += [
-            at_least(words, same.mean(), 0.95),
-            Claim(f"{_CORPORA[name]}, {layers}: loss at the end", loss, f"{low:g} to {high:g}",
-                  low <= loss <= high),
-        ]  # fmt: skip
+            at_least(f"{name}: sign agreement of {len(same)} tokens", same.mean(), 0.95),
+            Claim(f"{name}: loss at the end", loss, "0.03 to 0.5", 0.03 <= loss <= 0.5),
+        ]
     return claims
+
+
+def corpus_clouds(own: Arrays, title: str) -> list[Panel]:
+    """The two pictures of the paper, of frequent and of rare tokens."""
+    statistics = statistics_of(own)
+    often = statistics.count >= FREQUENT
+    groups = {f"seen ≥ {FREQUENT} times": often, "rarer": ~often}
+    return _clouds(statistics.difference, own, title, groups)
 
 
 def _pictures_corpus(results: Results) -> list[Picture]:
     pictures = []
     for key, own in results.items():
-        statistics = _statistics(own)
-        x, often = statistics.difference, statistics.count >= FREQUENT
-        groups = {f"seen ≥ {FREQUENT} times": often, "rarer": ~often}
-        name, layers = key.split("-")
+        name = CORPORA[key.split("-")[0]]
         caption = (
-            f"{_CORPORA[name]}, {len(x):,} tokens after cleaning; model "
-            f"{'(1)' if layers == 'layers1' else '(36)'}, all parameters trained for "
-            f"{len(own['loss'])} epochs: loss {own['loss'][-1]:.2g}, accuracy in training "
-            f"{own['train'][-1]:.1%}."
+            f"{name}, {len(own['words']):,} tokens after cleaning; model (1), all parameters "
+            f"trained for {len(own['loss'])} epochs: loss {own['loss'][-1]:.2g}, accuracy in "
+            f"training {own['train'][-1]:.1%}."
         )
-        panels = _clouds(x, own, _CORPORA[name], groups)
-        pictures.append(Picture(name=f"{key}", caption=caption, panels=panels))
+        pictures.append(Picture(name=key, caption=caption, panels=corpus_clouds(own, name)))
     return pictures
 
 
-def _corpus_point(name: str, layers: int, whole: bool = False) -> Point:
-    recipe = RECIPES[layers]
-    settings = {"corpus": name, "whole": whole, "layers": layers, "d": recipe.d, "lr": recipe.lr,
-                "batch": recipe.batch, "epochs": recipe.epochs}  # fmt: skip
-    return Point(f"{name}-{'words' if whole else f'layers{layers}'}", settings)
+def _corpus_point(name: str, whole: bool = False) -> Point:
+    settings = {"corpus": name, "whole": whole, "layers": RECIPE.layers, "d": RECIPE.d,
+                "lr": RECIPE.lr, "batch": RECIPE.batch, "epochs": RECIPE.epochs}  # fmt: skip
+    return Point(f"{name}-{'words' if whole else 'layers1'}", settings)
 
 
 # --- tables ----------------------------------------------------------------------------------
@@ -193,7 +192,7 @@ _MOST = 20
 
 def _first(own: Arrays, kind: str) -> NDArray[np.int64]:
     """Places of the tokens that come first in a table."""
-    statistics = _statistics(own)
+    statistics = statistics_of(own)
     attended = np.where(statistics.count >= FREQUENT, own["with_p"], -np.inf)
     score = statistics.score
     keys = {"most positive": score, "most negative": -score, "most attended": attended}
@@ -203,7 +202,7 @@ def _first(own: Arrays, kind: str) -> NDArray[np.int64]:
 def _tables(results: Results, folder: Path) -> list[Path]:
     lines = []
     for key, own in results.items():
-        lines += [f"## {_CORPORA[key.split('-')[0]]}", ""]
+        lines += [f"## {CORPORA[key.split('-')[0]]}", ""]
         kinds = ("most positive", "most negative", "most attended")
         lines += [f"- {kind}: {', '.join(own['words'][_first(own, kind)])}" for kind in kinds] + [
             ""
@@ -215,8 +214,8 @@ def _tables(results: Results, folder: Path) -> list[Path]:
 def _claims_table(results: Results) -> list[Claim]:
     claims = []
     for key, own in results.items():
-        attended = np.abs(_statistics(own).difference[_first(own, "most attended")])
-        words = f"{_CORPORA[key.split('-')[0]]}: mean |posterior difference| of the most attended"
+        attended = np.abs(statistics_of(own).difference[_first(own, "most attended")])
+        words = f"{CORPORA[key.split('-')[0]]}: mean |posterior difference| of the most attended"
         claims.append(at_least(words, attended.mean(), 0.5))
     return claims
 
@@ -227,8 +226,8 @@ def _pictures_table(results: Results) -> list[Picture]:
         for kind in ("most positive", "most negative"):
             places = _first(own, kind)[:6]
             bars = Series(kind="bar", name="posterior difference", x=np.arange(len(places)),
-                          y=_statistics(own).difference[places])  # fmt: skip
-            panels.append(Panel(title=f"{_CORPORA[key.split('-')[0]]}, {kind}", series=[bars],
+                          y=statistics_of(own).difference[places])  # fmt: skip
+            panels.append(Panel(title=f"{CORPORA[key.split('-')[0]]}, {kind}", series=[bars],
                                 axes=("", "posterior difference"),
                                 ticks=own["words"][places].tolist()))  # fmt: skip
     caption = "Tokens with the clearest signs, (n₊ − nπ)/√(nπ(1 − π)); more of them in tokens.md."
@@ -237,19 +236,13 @@ def _pictures_table(results: Results) -> list[Picture]:
 
 _SHARED: dict[str, Any] = {"unit": "run", "needs": NEEDS}
 EXPERIMENTS = (
-    Experiment("D:fig1", "IMDB, two-layer model: embeddings and posterior differences", 1,
-               (_corpus_point("imdb", 2),), _run_corpus, _claims_corpus, _pictures_corpus,
-               **_SHARED),
     Experiment("D:fig2", "K-level model: embeddings and posterior differences", 1,
                (Point("levels", {"n": _N2, "d": _RECIPE2.d, "epochs": _RECIPE2.epochs}),),
                _run_fig2, _claims_fig2, _pictures_fig2, unit="run"),
     Experiment("D:fig3", "IMDB and Yelp, model (1): embeddings and posterior differences", 1,
-               tuple(_corpus_point(name, 1) for name in _CORPORA),
+               tuple(_corpus_point(name) for name in CORPORA),
                _run_corpus, _claims_corpus, _pictures_corpus, **_SHARED),
-    Experiment("D:fig4", "Yelp, two-layer model: embeddings and posterior differences", 1,
-               (_corpus_point("yelp", 2),), _run_corpus, _claims_corpus, _pictures_corpus,
-               **_SHARED),
     Experiment("D:table", "The most positive, most negative and most attended tokens", 1,
-               tuple(_corpus_point(name, 1, whole=True) for name in _CORPORA),
+               tuple(_corpus_point(name, whole=True) for name in CORPORA),
                _run_corpus, _claims_table, _pictures_table, files=_tables, **_SHARED),
 )  # fmt: skip

@@ -23,6 +23,7 @@ def experiments() -> dict[str, Experiment]:
         c_graphs,
         c_lemmas,
         c_local,
+        d_layers,
         d_theory,
         d_tokens,
     )
@@ -42,6 +43,7 @@ def experiments() -> dict[str, Experiment]:
         *c_graphs.EXPERIMENTS,
         *c_lemmas.EXPERIMENTS,
         *c_local.EXPERIMENTS,
+        *d_layers.EXPERIMENTS,
         *d_theory.EXPERIMENTS,
         *d_tokens.EXPERIMENTS,
     ]

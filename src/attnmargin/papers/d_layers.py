@@ -1,0 +1,181 @@
+"""Paper D, figures 1 and 4: the two-layer model on reviews, and signs along the loss."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from attnmargin.papers.d_tokens import (
+    CORPORA,
+    NEEDS,
+    corpus_clouds,
+    corpus_tokens,
+    of_corpus,
+    statistics_of,
+)
+from attnmargin.papers.experiment import (
+    Arrays,
+    Claim,
+    Experiment,
+    Point,
+    Results,
+    Task,
+    at_least,
+    at_most,
+)
+from attnmargin.pieces import Pieces
+from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.text_training import device_of
+from attnmargin.token_importance import TokenImportance, sign_agreement
+from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
+
+# Until the loss is about that of model (1), with small steps in large batches; and until it is
+# that of the paper.
+_EARLY: dict[str, Any] = {"layers": 2, "d": 128, "lr": 1e-3, "batch": 1000, "parts": 50}
+_LONG: dict[str, Any] = {"layers": 2, "d": 128, "lr": 2e-3, "batch": 128, "parts": 8}
+RECIPES = {
+    "imdb-early": TokenRecipe(**_EARLY, epochs=5, decay=1e-8),
+    "imdb-long": TokenRecipe(**_LONG, epochs=60, drops=(50,), decay=1e-8),
+    "yelp-early": TokenRecipe(**_EARLY, epochs=12, decay=1e-8),
+    "yelp-long": TokenRecipe(**_LONG, epochs=120, drops=(100,), decay=1e-8),
+}
+RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+_WORDS = {"early": "stopped early", "long": "trained on", "linear": "logistic regression"}
+
+
+def _run(task: Task) -> Arrays:
+    assert task.data is not None
+    found = corpus_tokens(task.data, task.settings["corpus"], whole=False)
+    if task.settings["kind"] == "linear":
+        return _ridge(found, task)
+    recipe = RECIPES[f"{task.settings['corpus']}-{task.settings['kind']}"]
+    share: list[float] = []
+
+    def look(run: TokenRun) -> None:
+        share.append(float(sign_agreement(found.statistics, run.products[1]).mean()))
+
+    run = train_tokens(
+        found.pieces, recipe, device=device_of("auto"), progress=task.tell, look=look
+    )  # fmt: skip
+    return of_corpus(run, found) | {"agreement": np.array(share)}
+
+
+def _ridge(found: TokenImportance, task: Task) -> Arrays:
+    """Loss and sign agreement of model (1) with p = 0, by the weight of ‖w‖²/2, w_s = ⟨E_s, v⟩."""
+    rows, w = [], np.zeros(len(found.pieces.vocabulary))
+    for k, ridge in enumerate(RIDGES):
+        w, loss = logistic_regression(found.pieces, ridge, w)
+        rows.append((ridge, loss, sign_agreement(found.statistics, w).mean()))
+        task.tell(k + 1, len(RIDGES))
+    names = ("ridge", "loss", "agreement")
+    return dict(zip(names, np.array(rows).T, strict=True))
+
+
+def logistic_regression(
+    pieces: Pieces, ridge: float, start: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """``min_w mean log(1 + exp(−y f)) + ridge ‖w‖²/2`` for ``f = Σ_s share_s w_s``; w and the loss.
+
+    Example:
+        >>> import attnmargin as am, numpy as np
+        >>> from attnmargin.papers.d_layers import logistic_regression
+        >>> pieces = am.Pieces(np.array([0, 1]), np.arange(3), np.array([1, 0]), ["good", "bad"])
+        >>> w, loss = logistic_regression(pieces, 0.1, np.zeros(2))
+        >>> w.round(3), round(loss, 3)
+        (array([ 1.177, -1.177]), 0.269)
+    """
+    S, y = len(pieces.vocabulary), 2.0 * pieces.labels - 1.0
+    shares = np.repeat(1.0 / pieces.lengths, pieces.lengths)
+    X = csr_matrix((shares, pieces.ids, pieces.start), shape=(len(y), S))
+    X.sum_duplicates()
+
+    def value(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        margin = y * (X @ w)
+        pull = -y * np.exp(-np.logaddexp(0.0, margin)) / len(y)
+        total = np.logaddexp(0.0, -margin).mean() + ridge * (w @ w) / 2
+        return float(total), X.T @ pull + ridge * w
+
+    w = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
+    return w, float(np.logaddexp(0.0, -y * (X @ w)).mean())
+
+
+# --- what is claimed and drawn ---------------------------------------------------------------
+
+
+def _claims(results: Results) -> list[Claim]:
+    claims = []
+    for key, own in results.items():
+        name, kind = key.split("-")
+        words, share = f"{CORPORA[name]}, {_WORDS[kind]}", own["agreement"]
+        if kind == "linear":
+            least = int(np.argmin(own["loss"]))
+            claims.append(at_most(f"{words}, at its smallest loss ({own['loss'][least]:.2g}): "
+                                  "sign agreement", share[least], 0.95))  # fmt: skip
+            continue
+        loss = float(own["loss"][-1])
+        claims.append(at_least(f"{words} (loss {loss:.2g}): sign agreement", share[-1], 0.95))
+        if kind == "long":
+            holds = 1e-6 <= loss <= 1e-4
+            claims.append(Claim(f"{words}: loss at the end", loss, "1e-06 to 0.0001", holds))
+    return claims
+
+
+def _pictures(results: Results) -> list[Picture]:
+    pictures = [_picture(key, own) for key, own in results.items() if "with_p" in own]
+    return [*pictures, _trade(results)]
+
+
+def _picture(key: str, own: Arrays) -> Picture:
+    name, kind = key.split("-")
+    recipe = RECIPES[key]
+    caption = (
+        f"{CORPORA[name]}, {len(own['words']):,} tokens after cleaning; model (36), "
+        f"d = {recipe.d}, all parameters trained for {len(own['loss'])} epochs: loss "
+        f"{own['loss'][-1]:.2g}, accuracy in training {own['train'][-1]:.1%}, "
+        f"sign agreement {own['agreement'][-1]:.1%}."
+    )
+    return Picture(
+        name=key, caption=caption, panels=corpus_clouds(own, f"{CORPORA[name]}, {_WORDS[kind]}")
+    )
+
+
+def _trade(results: Results) -> Picture:
+    """Sign agreement along the loss."""
+    series = [
+        Series(kind="line", name=_WORDS[key.split("-")[1]], x=own["loss"], y=100 * own["agreement"],
+               marker=".")
+        for key, own in results.items()
+    ]  # fmt: skip
+    series.append(Series(kind="level", name="95 %", x=np.zeros(1), y=np.array(95.0)))
+    name = next(iter(results)).split("-")[0]
+    tokens = len(sign_agreement(statistics_of(results[f"{name}-long"]),
+                                results[f"{name}-long"]["with_v"]))  # fmt: skip
+    caption = (
+        f"{CORPORA[name]}: share of {tokens} frequent decisive tokens whose ⟨E, v⟩ has the sign "
+        "of the posterior difference. Two-layer model: one mark per epoch, the loss falls to the "
+        "left. Logistic regression on shares of tokens, which is model (1) with p = 0: one mark "
+        f"per ridge, {RIDGES[0]:g} to {RIDGES[-1]:g}."
+    )
+    panel = Panel(title=f"{CORPORA[name]}: signs along the loss", series=series,
+                  axes=("loss in training", "sign agreement, %"),
+                  logarithmic=(True, False))  # fmt: skip
+    return Picture(name=f"{name}-signs", caption=caption, panels=[panel])
+
+
+def _points(name: str) -> tuple[Point, ...]:
+    more: dict[str, dict[str, Any]] = {kind: asdict(RECIPES[f"{name}-{kind}"])
+                                       for kind in ("early", "long")}  # fmt: skip
+    more["linear"] = {"ridges": RIDGES}
+    return tuple(
+        Point(f"{name}-{kind}", {"corpus": name, "kind": kind, **own}) for kind, own in more.items()
+    )
+
+
+EXPERIMENTS = tuple(
+    Experiment(figure, f"{CORPORA[name]}, two-layer model: embeddings and posterior differences",
+               1, _points(name), _run, _claims, _pictures, unit="run", needs=NEEDS)
+    for figure, name in (("D:fig1", "imdb"), ("D:fig4", "yelp"))
+)  # fmt: skip
