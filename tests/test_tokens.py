@@ -109,6 +109,46 @@ def test_models_are_those_of_the_paper(layers: int) -> None:
         TokenModel(6, 8, 3)
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_token_that_occurs_often_is_one_with_a_count(layers: int) -> None:
+    torch.manual_seed(2)
+    model = TokenModel(6, 8, layers).double()
+    rows = [[0, 1, 5, 1, 1], [2, 2], [4]]
+    ids, counts = torch.tensor([[0, 1, 5], [2, 6, 6], [4, 6, 6]]), [[1, 3, 1], [2, 0, 0], [1, 0, 0]]
+    wanted = torch.stack([written_out(model, row) for row in rows])
+    torch.testing.assert_close(model(ids, torch.tensor(counts)), wanted)
+
+
+def test_products_of_both_models_start_small() -> None:
+    torch.manual_seed(3)
+    d = 256
+    sizes = []
+    for layers in (1, 2):
+        model = TokenModel(50, d, layers)
+        x = model.E if layers == 1 else F.layer_norm(model.E, (d,))
+        sizes.append(float((x @ model.v).detach().std()) * d**0.5)
+    assert all(0.7 < size < 1.4 for size in sizes), sizes
+
+
+def test_the_first_epoch_has_the_loss_of_the_sequences_as_they_are() -> None:
+    """One step of one batch: training sees repeated tokens as the model does."""
+    own = am.token_importance(corpus(20), am.Cleaning(least=1)).pieces
+    recipe = am.TokenRecipe(layers=2, d=8, epochs=1, batch=20, parts=3, lr=1e-9, decay=0.0)
+    run = am.train_tokens(own, recipe)
+    f = torch.stack([written_out(run.model, own.row(i).tolist()) for i in range(len(own))]).detach()
+    loss = F.softplus(-(2 * torch.from_numpy(own.labels) - 1) * f).mean()
+    assert run.history[0]["loss"] == pytest.approx(float(loss), abs=1e-6)
+
+
+def test_a_look_after_every_epoch() -> None:
+    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
+    seen: list[float] = []
+    run = am.train_tokens(
+        own, am.TokenRecipe(d=4, epochs=3), look=lambda run: seen.append(run.history[-1]["loss"])
+    )  # fmt: skip
+    assert seen == [row["loss"] for row in run.history]
+
+
 def test_the_one_layer_model_is_that_of_the_theory() -> None:
     torch.manual_seed(1)
     model = TokenModel(5, 4).double()
@@ -164,6 +204,8 @@ def test_errors_of_training() -> None:
         am.train_tokens(empty)
     with pytest.raises(am.InputError, match="epochs: got 0"):
         am.TokenRecipe(epochs=0)
+    with pytest.raises(am.InputError, match=r"decay: got -1\.0; needs zero or a positive number"):
+        am.TokenRecipe(decay=-1.0)
     found = am.token_importance(corpus(), am.Cleaning(least=1))
     with pytest.raises(am.InputError, match="'attended' without a trained model"):
         found.ranked("attended", 3)
