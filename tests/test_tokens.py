@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 import attnmargin as am
 from attnmargin.cleaning import STOP_WORDS
+from attnmargin.papers.d_layers import logistic_regression
 from attnmargin.report.scatter import Cloud, scatter
 from attnmargin.text import balanced
 from attnmargin.token_models import TokenModel
@@ -147,6 +148,23 @@ def test_a_look_after_every_epoch() -> None:
         own, am.TokenRecipe(d=4, epochs=3), look=lambda run: seen.append(run.history[-1]["loss"])
     )  # fmt: skip
     assert seen == [row["loss"] for row in run.history]
+
+
+def test_logistic_regression_is_the_model_without_attention() -> None:
+    """Its optimum by autograd, with E and v for w and p = 0; and the pieces stay as they are."""
+    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
+    before, ridge = own.ids.copy(), 1e-3
+    w, loss = logistic_regression(own, ridge, np.zeros(len(own.vocabulary)))
+    assert np.array_equal(own.ids, before)
+    model = TokenModel(len(w), 1).double()
+    model.E.data, model.p.data = torch.from_numpy(w)[:, None], torch.zeros(1).double()
+    model.v.data = torch.ones(1).double()
+    f = torch.stack([model(torch.from_numpy(own.row(i))[None])[0] for i in range(len(own))])
+    mean = F.softplus(-(2.0 * torch.from_numpy(own.labels) - 1.0) * f).mean()
+    mean.backward()
+    assert model.E.grad is not None
+    assert loss == pytest.approx(mean.item())
+    np.testing.assert_allclose(model.E.grad[:, 0].numpy(), -ridge * w, atol=1e-6)
 
 
 def test_the_one_layer_model_is_that_of_the_theory() -> None:
