@@ -258,6 +258,44 @@ def test_auto_rate_is_that_of_lemma_4() -> None:
     torch.testing.assert_close(run.W[1], -g / L)
 
 
+@pytest.mark.parametrize("head", ["linear", "relu"])
+def test_guarded_steps_are_those_of_autograd(head: str) -> None:
+    data = am.random_data(3, 4, 5, trials=2, name="guarded steps")
+    V = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    own = am.ReLUHead(V) if head == "relu" else "linear"
+    run = am.train(data, lr=am.Guarded(0.1, guard=0.05), head=own, steps=30)
+    for b in range(2):
+        W = torch.zeros(5, 5, dtype=torch.float64, requires_grad=True)
+        for k in range(30):
+            s = torch.softmax(torch.einsum("ntd,de,ne->nt", data.X[b], W, data.z[b]), -1)
+            o = (s.unsqueeze(-2) @ data.X[b]).squeeze(-2)
+            h = torch.relu(o @ V.T).sum(-1) if head == "relu" else o @ data.v[b]
+            (G,) = torch.autograd.grad(torch.nn.functional.softplus(-data.y[b] * h).mean(), W)
+            W = (W - 0.1 * G / (G.norm() + 0.05)).detach().requires_grad_()
+            torch.testing.assert_close(run.W[k + 1, b], W.detach(), rtol=1e-9, atol=1e-11)
+
+
+def test_a_guard_ends_training_where_the_gradient_is_below_it() -> None:
+    data = am.random_data(3, 4, 5, name="guarded end")
+    run = am.train(data, lr=am.Guarded(0.1), steps=8000, record=4000)
+    lengths = torch.linalg.matrix_norm(run.W)
+    assert float(lengths[1]) > 10.0
+    assert float(lengths[2] - lengths[1]) < 5.0  # log 2 / margin is all that is left
+    assert float(torch.linalg.matrix_norm(am.train(data, steps=8000, record=8000).W[-1])) > 700.0
+
+
+def test_guarded_rates_need_normalised_descent_on_W() -> None:
+    data = am.random_data(2, 3, 4, name="guarded errors")
+    for bad in ({"parameter": "KQ"}, {"normalize": False}, {"penalty": 1e-9},
+                {"method": "mirror", "p": 3.0}):  # fmt: skip
+        with pytest.raises(am.InputError, match="lr: got a guarded rate; needs normalised descent"):
+            am.train(data, lr=am.Guarded(0.1), steps=1, **bad)
+    with pytest.raises(am.InputError, match="guard: got 0"):
+        am.Guarded(0.1, guard=0.0)
+    with pytest.raises(am.InputError, match="lr: got 'fast'"):
+        am.Guarded("fast")
+
+
 def test_polyak_steps_by_hand_and_deep_in_saturation() -> None:
     data = am.random_data(3, 4, 5, name="polyak steps")
     run = am.train(data, lr="polyak", normalize=False, steps=3000, record=1)

@@ -84,7 +84,7 @@ from attnmargin.theory import Check, Outcome, check_embeddings, check_next_token
 from attnmargin.token_importance import TokenImportance, token_importance
 from attnmargin.token_statistics import TokenStatistics, token_statistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
-from attnmargin.training import Trajectory, gradient_flow, regularization_path, train
+from attnmargin.training import Guarded, Trajectory, gradient_flow, regularization_path, train
 from attnmargin.transformer import Shape, TextClassifier
 from attnmargin.uniqueness import Uniqueness, uniqueness
 
@@ -102,6 +102,7 @@ __all__ = [
     "FirstStep",
     "Frobenius",
     "FunctionHead",
+    "Guarded",
     "Head",
     "InaccurateError",
     "InfeasibleError",

@@ -44,8 +44,7 @@ def clear_cut(s: Tensor, masked: float) -> tuple[Tensor, Tensor]:
 def compare(data: AttentionData, W: Tensor, s: Tensor, chosen: Tensor) -> dict[str, Tensor]:
     """Correlations of weights ``(R, B, d, d)`` with Gen-SVM, W_fin + γ W_mm and the one-token SVM.
 
-    Where a problem has no solution the correlation is NaN. Sequences that the mask of the data
-    hides have no rows.
+    Where a problem has no solution the correlation is NaN.
     """
     gen = solve(token_problem(data.X, data.z, chosen, data.mask))
     fin = solve(finite_problem(data.X, data.z, s.where(chosen, 0.0), data.mask))

@@ -3,6 +3,7 @@
 from attnmargin.training.flow import gradient_flow
 from attnmargin.training.loop import train
 from attnmargin.training.paths import regularization_path
+from attnmargin.training.rates import Guarded
 from attnmargin.training.trajectory import Trajectory
 
-__all__ = ["Trajectory", "gradient_flow", "regularization_path", "train"]
+__all__ = ["Guarded", "Trajectory", "gradient_flow", "regularization_path", "train"]

@@ -15,7 +15,7 @@ from attnmargin.data import AttentionData
 from attnmargin.errors import InputError, check_whole
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
-from attnmargin.training.rates import Rate, Rates, as_rates
+from attnmargin.training.rates import Guarded, Rate, Rates, as_rates
 from attnmargin.training.start import PARAMETERS, fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
@@ -60,7 +60,7 @@ def train(
         p: of the mirror potential, a number or one per trial.
         lr: a number, one per trial ``(*B)``, a function of the step, "auto" for 1/L_W (paper A,
             Lemma 4), or "polyak" for ``(L − L⋆)/‖∇L‖²`` with steps of length at most one, both for
-            plain descent.
+            plain descent; or :class:`Guarded`, for normalised descent on W.
         normalize: divide the gradient by its dual norm ``‖∇L‖_q``, ``1/p + 1/q = 1``; with "KQ" and
             "vW" each part by its own.
         penalty: adds ``λ‖W‖²``, ``λ(‖K‖² + ‖Q‖²)`` or ``λ(‖v‖² + ‖W‖²)``; λ may be 1e-300.
@@ -90,6 +90,8 @@ def train(
     """
     rule = _rule(data, method, p, normalize, penalty, lr)
     _check(parameter, steps, record)
+    if isinstance(lr, Guarded) and (parameter != "W" or method != "gd" or penalty or not normalize):
+        raise InputError("lr", "a guarded rate", "normalised descent on W without a penalty")
     if parameter == "vW" and not (isinstance(head, str) and head == "linear"):
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
     goal = objective(with_head(data, parameter), head, loss)
