@@ -206,6 +206,25 @@ def test_figures_of_reviews_need_their_data(
 
 
 @pytest.mark.slow
+def test_single_points_are_those_of_a_whole_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("reproduce", "D:lemma2", "--trials", "2", "--out", tmp_path)
+    code, out, _ = command(capsys, *words, "--point", "d16", "--point", "d64")
+    paths = [Path(line) for line in out.split()]
+    assert (code, [path.name for path in paths]) == (0, ["d16.npz", "d64.npz"])
+    times = [path.stat().st_mtime_ns for path in paths]
+    record = json.loads(command(capsys, *words, "--json")[1])
+    assert len(record["points"]) == 5
+    assert times == [path.stat().st_mtime_ns for path in paths]
+    code, _, err = command(capsys, *words, "--point", "d3")
+    assert (code, "--point: got 'd3'; needs one of d16, d64" in err) == (2, True)
+    code, _, err = command(capsys, *words, "D:fig2", "--point", "d16")
+    assert (code, "--point: got several figures" in err) == (2, True)
+    code, _, err = command(capsys, "reproduce", "D:lemma2", "--trials", "0", "--point", "d16")
+    assert (code, "--trials: got 0" in err) == (2, True)
+
+
 def test_a_killed_run_gives_the_same_numbers(tmp_path: Path) -> None:
     """kill −9 at some moment, start again: finished points are not touched, numbers are equal."""
     words = [sys.executable, "-m", "attnmargin", "reproduce", "A:fig9", "--trials", "20"]

@@ -8,7 +8,7 @@ import pytest
 import attnmargin as am
 from attnmargin.papers.b_attention import EXPERIMENTS as FIGURES
 from attnmargin.papers.b_reviews import REVIEWS
-from attnmargin.papers.b_table import EXPERIMENTS, SEEDS, table_point, table_text
+from attnmargin.papers.b_table import EXPERIMENTS, SEEDS, review_pieces, table_point, table_text
 from attnmargin.papers.experiment import Arrays, Task
 from attnmargin.papers.review_data import find_reviews, find_vocabulary
 from attnmargin.report.coloured import coloured_text
@@ -46,6 +46,14 @@ def test_reviews_and_vocabulary_are_found(folder: Path, tmp_path: Path) -> None:
     assert find_vocabulary(folder).name == "some-vocab.txt"
     with pytest.raises(am.InputError, match="without a vocabulary; needs a folder with imdb"):
         find_vocabulary(tmp_path)
+
+
+def test_pieces_that_are_ready_are_read(folder: Path, tmp_path: Path) -> None:
+    made = review_pieces(folder)
+    for name, pieces in made._asdict().items():
+        pieces.save(tmp_path / f"{name}.npz")
+    found = review_pieces(tmp_path)
+    assert [pieces.digest() for pieces in found] == [pieces.digest() for pieces in made]
 
 
 def test_a_point_holds_all_that_is_drawn(results: dict[str, Arrays]) -> None:

@@ -321,14 +321,19 @@ def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--data", type=_FILE, help="folder of reviews, for the figures that need them")
 @click.option("--redraw", is_flag=True, help="draw and judge what is saved, compute nothing")
+@click.option("--point", "points", multiple=True, help="compute and save this point only; repeat")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
-def reproduce(figures: tuple[str, ...], listing: bool, as_json: bool, **options: Any) -> int:
+def reproduce(
+    figures: tuple[str, ...], listing: bool, as_json: bool, points: tuple[str, ...], **options: Any
+) -> int:
     """Run FIGURES of the papers (A:fig7, or A for all), and say which claims hold."""
     from attnmargin.papers import figure_table as tables
 
     if listing or not figures:
         tables.print_list(as_json)
         return 0
+    if points:
+        return tables.run_points(list(figures), points, as_json, **options)
     return tables.run_figures(list(figures), as_json, **options)
 
 

@@ -35,12 +35,12 @@ from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 # Until the loss is about that of model (1), with small steps in large batches; and until it is
 # that of the paper.
 _EARLY: dict[str, Any] = {"layers": 2, "d": 128, "lr": 1e-3, "batch": 1000, "parts": 50}
-_LONG: dict[str, Any] = {"layers": 2, "d": 128, "lr": 2e-3, "batch": 128, "parts": 8}
+_LONG: dict[str, Any] = {"layers": 2, "d": 64, "lr": 4e-3, "batch": 128, "parts": 8}
 RECIPES = {
     "imdb-early": TokenRecipe(**_EARLY, epochs=5, decay=1e-8),
-    "imdb-long": TokenRecipe(**_LONG, epochs=120, drops=(110,), decay=1e-8),
+    "imdb-long": TokenRecipe(**_LONG, epochs=160, drops=(140,), decay=1e-8),
     "yelp-early": TokenRecipe(**_EARLY, epochs=12, decay=1e-8),
-    "yelp-long": TokenRecipe(**_LONG, epochs=120, drops=(110,), decay=1e-8),
+    "yelp-long": TokenRecipe(**_LONG, epochs=160, drops=(140,), decay=1e-8),
 }
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
 _WORDS = {"early": "stopped early", "long": "trained on", "linear": "logistic regression"}

@@ -9,8 +9,15 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from attnmargin.errors import InputError
 from attnmargin.papers.registry import experiments
-from attnmargin.papers.reproduce import Progress, lacks_data, names_of, reproduce
+from attnmargin.papers.reproduce import (
+    Progress,
+    compute_points,
+    lacks_data,
+    names_of,
+    reproduce,
+)
 from attnmargin.papers.summary import write_summary
 from attnmargin.tables import print_json, short
 
@@ -73,6 +80,20 @@ def run_figures(words: list[str], as_json: bool, **options: Any) -> int:
     elif len(records) > 1:
         _print_sum(records)
     return 0 if all(claim["holds"] for r in records for claim in r["claims"]) else 1
+
+
+def run_points(words: list[str], keys: tuple[str, ...], as_json: bool, **options: Any) -> int:
+    """Compute single points of one figure, and say where they are."""
+    if len(words) != 1 or options.pop("redraw"):
+        raise InputError("--point", "several figures, or --redraw", "one figure to compute")
+    with _bar() as progress:
+        paths = [str(path) for path in compute_points(words[0], keys, progress=progress, **options)]
+    if as_json:
+        print_json({"figure": words[0], "points": paths})
+    else:
+        for path in paths:
+            Console().print(path, soft_wrap=True, markup=False)
+    return 0
 
 
 def _print(record: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +124,7 @@ def reproduce(
         "files"}``, and the settings; the same as ``result.json`` in the folder.
     """
     experiment = find(name)
-    count = experiment.trials if trials is None else int(trials)
-    if count < 1:
-        raise InputError("--trials", f"{count}", "at least one trial")
-    base = Path(out)
+    count, base = _trials(experiment, trials), Path(out)
     try:
         _folder(base, experiment.name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -136,6 +134,47 @@ def reproduce(
         None if data is None else Path(data),
     )  # fmt: skip
     return _finish(experiment, results, base, count, seed)
+
+
+def compute_points(
+    name: str,
+    keys: Sequence[str],
+    *,
+    trials: int | None = None,
+    out: str | Path = "results",
+    seed: int = 0,
+    data: str | Path | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Compute single points of a figure and save them, so that machines can share the work.
+
+    :func:`reproduce` with the same folder, trials and seed then finds them.
+
+    Example:
+        >>> import tempfile
+        >>> from attnmargin.papers.reproduce import compute_points
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     paths = compute_points("D:lemma2", ["d64"], trials=1, out=folder)
+        >>> [path.name for path in paths]
+        ['d64.npz']
+    """
+    experiment = find(name)
+    known = {point.key: point for point in experiment.points}
+    for key in keys:
+        if key not in known:
+            raise InputError("--point", repr(key), f"one of {', '.join(known)}")
+    part = replace(experiment, points=tuple(known[key] for key in keys))
+    quiet = progress or (lambda words, done, total: None)
+    place = None if data is None else Path(data)
+    points_of(part, Path(out), _trials(experiment, trials), seed, quiet, data=place)
+    return [_folder(Path(out), experiment.store) / "points" / f"{key}.npz" for key in keys]
+
+
+def _trials(experiment: Experiment, trials: int | None) -> int:
+    count = experiment.trials if trials is None else int(trials)
+    if count < 1:
+        raise InputError("--trials", f"{count}", "at least one trial")
+    return count
 
 
 def _finish(
