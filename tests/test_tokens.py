@@ -222,6 +222,8 @@ def test_errors_of_training() -> None:
         am.train_tokens(empty)
     with pytest.raises(am.InputError, match="epochs: got 0"):
         am.TokenRecipe(epochs=0)
+    with pytest.raises(am.InputError, match="drops: got 0; needs a whole number"):
+        am.TokenRecipe(drops=(10, 0))
     with pytest.raises(am.InputError, match=r"decay: got -1\.0; needs zero or a positive number"):
         am.TokenRecipe(decay=-1.0)
     found = am.token_importance(corpus(), am.Cleaning(least=1))
@@ -263,6 +265,8 @@ def test_tokens_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path
     assert "lr: got 1e+30, with which the loss becomes" in err
     code, _, err = command(capsys, *words, "--html", tmp_path / "none" / "x.html")
     assert (code, "--html: got" in err) == (2, True)
+    code, _, err = command(capsys, *words, "--width", "0")
+    assert (code, "--width: got 0" in err) == (2, True)
     code, _, err = command(capsys, *words, "--top", "0")
     assert (code, "--top: got 0" in err) == (2, True)
 

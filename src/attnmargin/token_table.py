@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnmargin.cleaning import Cleaning
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_whole
 from attnmargin.tables import waiting
 from attnmargin.text import balanced, read_corpus
 from attnmargin.text_training import device_of
@@ -43,6 +43,7 @@ def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]
 
 def _train(found: TokenImportance, options: dict[str, Any]) -> TokenRun:
     names = ("layers", "lr", "epochs", "batch", "seed")
+    check_whole(**{"--width": options["width"]})
     recipe = TokenRecipe(d=options["width"], **{k: options[k] for k in names})
     with progress_bar("training") as progress:
         return train_tokens(

@@ -42,6 +42,8 @@ class TokenRecipe:
 
     def __post_init__(self) -> None:
         check_whole(d=self.d, batch=self.batch, epochs=self.epochs, parts=self.parts)
+        for drop in self.drops:
+            check_whole(drops=drop)
         if self.layers not in (1, 2):
             raise InputError("layers", repr(self.layers), "1 or 2")
         if not isinstance(self.lr, int | float) or not 0.0 < self.lr < float("inf"):
