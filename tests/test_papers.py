@@ -205,7 +205,6 @@ def test_figures_of_reviews_need_their_data(
     assert not engine.lacks_data("B:fig3", tmp_path, None)
 
 
-@pytest.mark.slow
 def test_single_points_are_those_of_a_whole_run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -220,11 +219,16 @@ def test_single_points_are_those_of_a_whole_run(
     code, _, err = command(capsys, *words, "--point", "d3")
     assert (code, "--point: got 'd3'; needs one of d16, d64" in err) == (2, True)
     code, _, err = command(capsys, *words, "D:fig2", "--point", "d16")
-    assert (code, "--point: got several figures" in err) == (2, True)
+    assert (code, "--point: got figures 'D:lemma2 D:fig2'; needs one figure" in err) == (2, True)
+    code, _, err = command(capsys, *words, "--point", "d16", "--redraw")
+    assert (code, "--point: got --redraw as well" in err) == (2, True)
+    code, _, err = command(capsys, "reproduce", "D:lemma2", "--out", paths[0], "--point", "d16")
+    assert (code, "--out: got" in err) == (2, True)
     code, _, err = command(capsys, "reproduce", "D:lemma2", "--trials", "0", "--point", "d16")
     assert (code, "--trials: got 0" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_killed_run_gives_the_same_numbers(tmp_path: Path) -> None:
     """kill −9 at some moment, start again: finished points are not touched, numbers are equal."""
     words = [sys.executable, "-m", "attnmargin", "reproduce", "A:fig9", "--trials", "20"]

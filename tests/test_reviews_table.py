@@ -115,5 +115,12 @@ def test_figures_of_corpora_run_on_a_small_folder(
         record = reproduce(name, out=tmp_path / "out", data=data)
         assert record["claims"]
         assert [file for file in record["files"] if file.endswith(".png")]
+    other = reproduce("D:fig3", out=tmp_path / "other", data=data, seed=1)
+    assert other["seed"] == 1
+    first, second = (
+        np.load(tmp_path / place / "D" / "fig3" / "points" / "imdb-layers1.npz")["with_v"]
+        for place in ("out", "other")
+    )
+    assert not np.array_equal(first, second)
     text = (tmp_path / "out" / "D" / "table" / "tokens.md").read_text()
     assert text.count("- most positive: superb") == 2

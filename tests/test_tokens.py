@@ -127,7 +127,7 @@ def test_products_of_both_models_start_small() -> None:
     for layers in (1, 2):
         model = TokenModel(50, d, layers)
         x = model.E if layers == 1 else F.layer_norm(model.E, (d,))
-        sizes.append(float((x @ model.v).detach().std()) * d**0.5)
+        sizes += [float((x @ y).detach().std()) * d**0.5 for y in (model.p, model.v)]
     assert all(0.7 < size < 1.4 for size in sizes), sizes
 
 
@@ -139,6 +139,25 @@ def test_the_first_epoch_has_the_loss_of_the_sequences_as_they_are() -> None:
     f = torch.stack([written_out(run.model, own.row(i).tolist()) for i in range(len(own))]).detach()
     loss = F.softplus(-(2 * torch.from_numpy(own.labels) - 1) * f).mean()
     assert run.history[0]["loss"] == pytest.approx(float(loss), abs=1e-6)
+
+
+def test_decay_shrinks_the_weights_as_adamw_does_it() -> None:
+    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
+    recipes = [am.TokenRecipe(d=4, epochs=1, batch=60, lr=0.1, decay=decay) for decay in (0.0, 2.0)]
+    plain, shrunk = (am.train_tokens(own, recipe).model for recipe in recipes)
+    start = am.train_tokens(own, am.TokenRecipe(d=4, epochs=1, batch=60, lr=1e-30)).model
+    torch.testing.assert_close(shrunk.E - plain.E, -0.1 * 2.0 * start.E)
+
+
+def test_counts_and_ids_that_do_not_fit_are_refused() -> None:
+    model = TokenModel(5, 4)
+    with pytest.raises(am.InputError, match=r"counts: got shape \(1,\); needs that of the ids"):
+        model(torch.tensor([[0, 1]]), torch.ones(1))
+    padded = model(torch.tensor([[0, 5]]), torch.ones(1, 2))
+    torch.testing.assert_close(padded, model(torch.tensor([[0]])))
+    outside = am.Pieces(np.array([0, 1]), np.array([0, 1, 2]), np.array([0, 1]), ["a"])
+    with pytest.raises(am.InputError, match="pieces: got ids outside of the vocabulary"):
+        am.train_tokens(outside)
 
 
 def test_a_look_after_every_epoch() -> None:
@@ -224,6 +243,8 @@ def test_errors_of_training() -> None:
         am.TokenRecipe(epochs=0)
     with pytest.raises(am.InputError, match="drops: got 0; needs a whole number"):
         am.TokenRecipe(drops=(10, 0))
+    with pytest.raises(am.InputError, match="drops: got 5; needs a tuple"):
+        am.TokenRecipe(drops=5)  # type: ignore[arg-type]
     with pytest.raises(am.InputError, match=r"decay: got -1\.0; needs zero or a positive number"):
         am.TokenRecipe(decay=-1.0)
     found = am.token_importance(corpus(), am.Cleaning(least=1))

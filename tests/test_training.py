@@ -290,6 +290,10 @@ def test_guarded_rates_need_normalised_descent_on_W() -> None:
                 {"method": "mirror", "p": 3.0}):  # fmt: skip
         with pytest.raises(am.InputError, match="lr: got a guarded rate; needs normalised descent"):
             am.train(data, lr=am.Guarded(0.1), steps=1, **bad)
+    with pytest.raises(am.InputError, match="lr: got a guarded rate"):
+        am.train(data, "vW", lr=(0.1, am.Guarded(0.1)), steps=1)
+    with pytest.raises(am.InputError, match="lr: got several guarded rates; needs one"):
+        am.train(data, lr=(am.Guarded(0.1),) * 2, steps=1)
     with pytest.raises(am.InputError, match="guard: got 0"):
         am.Guarded(0.1, guard=0.0)
     with pytest.raises(am.InputError, match="lr: got 'fast'"):

@@ -329,11 +329,11 @@ def reproduce(
     """Run FIGURES of the papers (A:fig7, or A for all), and say which claims hold."""
     from attnmargin.papers import figure_table as tables
 
+    if points and not listing:
+        return tables.run_points(list(figures), points, as_json, **options)
     if listing or not figures:
         tables.print_list(as_json)
         return 0
-    if points:
-        return tables.run_points(list(figures), points, as_json, **options)
     return tables.run_figures(list(figures), as_json, **options)
 
 

@@ -160,6 +160,8 @@ def train_text(
     """
     shape, recipe = shape or Shape(len(train.vocabulary)), recipe or Recipe()
     target = torch.device(device)
+    if "[PAD]" not in train.vocabulary:
+        raise InputError("train", "a vocabulary without [PAD]", "that of word_pieces")
     padding = train.vocabulary.index("[PAD]")
     with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
         torch.manual_seed(seed_of("text model", base=recipe.seed))

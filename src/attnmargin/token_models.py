@@ -37,24 +37,29 @@ class TokenModel(nn.Module):
         if layers not in (1, 2):
             raise InputError("layers", repr(layers), "1 or 2")
         self.vocabulary, self.layers = vocabulary, layers
-        long = d**0.5 if layers == 2 else 1.0
+        length = 1.0 if layers == 1 else d**-0.5  # of p and v
         self.E = nn.Parameter(torch.randn(vocabulary, d) / d**0.5)
-        self.p = nn.Parameter(torch.randn(d) / d**0.5 / long)
-        self.v = nn.Parameter(F.normalize(torch.randn(d), dim=0) / long)
+        self.p = nn.Parameter(torch.randn(d) / d**0.5 * length)
+        self.v = nn.Parameter(F.normalize(torch.randn(d), dim=0) * length)
 
     def forward(self, ids: Tensor, counts: Tensor | None = None) -> Tensor:
         """``f`` of sequences ``(B, T)``; ``counts`` ``(B, T)`` are zero where ids are padding."""
-        times = ids < self.vocabulary if counts is None else counts
-        more = times.to(self.E.dtype).log()  # −∞ for padding, which is nowhere attended to
-        a, b = self._scores(ids.clamp_max(self.vocabulary - 1), more)
-        return (torch.softmax(a + more, -1) * b).sum(-1)
+        times = (ids < self.vocabulary).to(self.E.dtype)
+        if counts is not None:
+            if counts.shape != ids.shape:
+                got = f"shape {tuple(counts.shape)}"
+                raise InputError("counts", got, f"that of the ids, {tuple(ids.shape)}")
+            times = times * counts
+        log_counts = times.log()  # −∞ for padding, which is nowhere attended to
+        a, b = self._scores(ids.clamp_max(self.vocabulary - 1), log_counts)
+        return (torch.softmax(a + log_counts, -1) * b).sum(-1)
 
-    def _scores(self, ids: Tensor, more: Tensor) -> tuple[Tensor, Tensor]:
+    def _scores(self, ids: Tensor, log_counts: Tensor) -> tuple[Tensor, Tensor]:
         """Products with p and v of every place, ``(B, T)``."""
         if self.layers == 1:  # those of the vocabulary are enough: no vector is gathered
             return (self.E @ self.p)[ids], (self.E @ self.v)[ids]
         x = F.embedding(ids, self.E)
-        mixed = F.scaled_dot_product_attention(x, x, x, more[:, None, :], scale=1.0)
+        mixed = F.scaled_dot_product_attention(x, x, x, log_counts[:, None, :], scale=1.0)
         x = F.layer_norm(mixed + x, x.shape[-1:])
         return x @ self.p, x @ self.v
 

@@ -42,6 +42,8 @@ class TokenRecipe:
 
     def __post_init__(self) -> None:
         check_whole(d=self.d, batch=self.batch, epochs=self.epochs, parts=self.parts)
+        if not isinstance(self.drops, tuple):
+            raise InputError("drops", repr(self.drops), "a tuple of epochs")
         for drop in self.drops:
             check_whole(drops=drop)
         if self.layers not in (1, 2):
@@ -108,6 +110,8 @@ def train_tokens(
     if not bool(np.isin(pieces.labels, (0, 1)).all()):
         raise InputError("pieces", "labels other than 0 and 1", "labels 0 and 1")
     S = len(pieces.vocabulary)
+    if not bool(((pieces.ids >= 0) & (pieces.ids < S)).all()):
+        raise InputError("pieces", "ids outside of the vocabulary", f"ids from 0 to {S - 1}")
     with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
         torch.manual_seed(seed_of("token model", base=own.seed))
         run = TokenRun(TokenModel(S, own.d, own.layers).to(target), own, data=pieces.digest())
@@ -142,9 +146,10 @@ class _Bags:
 
     def take(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
         """Padded ids and counts ``(B, T)``, and labels ``(B,)``, −1 or 1."""
-        ids, labels = self.texts.take(places)
         flat, inside = self.texts.spread(places)
-        return ids, self.counts[flat] * inside, 2.0 * labels - 1.0
+        ids = self.texts.ids[flat].where(inside, self.texts.padding).long()
+        labels = self.texts.labels[torch.from_numpy(places).to(ids.device)]
+        return ids, self.counts[flat], 2.0 * labels - 1.0
 
 
 def _epoch(

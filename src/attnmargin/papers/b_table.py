@@ -51,7 +51,7 @@ class ReviewPieces(NamedTuple):
 
 def table_point(size: int, p: float, seed: int) -> Point:
     """One run: a size, a power and a seed."""
-    settings = {"size": size, "p": p, "seed": seed, "epochs": EPOCHS}
+    settings = {"size": size, "p": p, "seed": seed, "epochs": EPOCHS, "lr": RATES[p]}
     return Point(f"size{size}-l{p:g}-seed{seed}", settings)
 
 

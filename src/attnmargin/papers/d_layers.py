@@ -1,7 +1,6 @@
 """Paper D, figures 1 and 4: the two-layer model on reviews, and signs along the loss."""
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from attnmargin.papers.d_tokens import (
     corpus_clouds,
     corpus_tokens,
     of_corpus,
+    settings_of,
     statistics_of,
 )
 from attnmargin.papers.experiment import (
@@ -34,16 +34,20 @@ from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 
 # Until the loss is about that of model (1), with small steps in large batches; and until it is
 # that of the paper.
-_EARLY: dict[str, Any] = {"layers": 2, "d": 128, "lr": 1e-3, "batch": 1000, "parts": 50}
-_LONG: dict[str, Any] = {"layers": 2, "d": 64, "lr": 4e-3, "batch": 128, "parts": 8}
+_EARLY = TokenRecipe(layers=2, d=128, lr=1e-3, batch=1000, parts=50, decay=1e-8)
+_LONG = TokenRecipe(layers=2, d=64, lr=4e-3, batch=128, parts=8, decay=1e-8)
 RECIPES = {
-    "imdb-early": TokenRecipe(**_EARLY, epochs=5, decay=1e-8),
-    "imdb-long": TokenRecipe(**_LONG, epochs=160, drops=(140,), decay=1e-8),
-    "yelp-early": TokenRecipe(**_EARLY, epochs=12, decay=1e-8),
-    "yelp-long": TokenRecipe(**_LONG, epochs=160, drops=(140,), decay=1e-8),
+    "imdb-early": replace(_EARLY, epochs=5),
+    "imdb-long": replace(_LONG, epochs=56, drops=(50,)),
+    "yelp-early": replace(_EARLY, epochs=12),
+    "yelp-long": replace(_LONG, epochs=120, drops=(100,)),
 }
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
-_WORDS = {"early": "stopped early", "long": "trained on", "linear": "logistic regression"}
+_WORDS = {
+    "early": "two layers, stopped early",
+    "long": "two layers, trained on",
+    "linear": "logistic regression",
+}
 
 
 def _run(task: Task) -> Arrays:
@@ -51,7 +55,9 @@ def _run(task: Task) -> Arrays:
     found = corpus_tokens(task.data, task.settings["corpus"], whole=False)
     if task.settings["kind"] == "linear":
         return _ridge(found, task)
-    recipe = RECIPES[f"{task.settings['corpus']}-{task.settings['kind']}"]
+    recipe = replace(
+        RECIPES[f"{task.settings['corpus']}-{task.settings['kind']}"], seed=task.seed
+    )  # fmt: skip
     share: list[float] = []
 
     def look(run: TokenRun) -> None:
@@ -121,13 +127,13 @@ def _claims(results: Results) -> list[Claim]:
         claims.append(at_least(f"{words} (loss {loss:.2g}): sign agreement", share[-1], 0.95))
         if kind == "long":
             holds = 1e-6 <= loss <= 1e-4
-            claims.append(Claim(f"{words}: loss at the end", loss, "1e-06 to 0.0001", holds))
+            claims.append(Claim(f"{words}: loss of the last epoch", loss, "1e-06 to 0.0001", holds))
     return claims
 
 
 def _pictures(results: Results) -> list[Picture]:
     pictures = [_picture(key, own) for key, own in results.items() if "with_p" in own]
-    return [*pictures, _trade(results)]
+    return [*pictures, _signs(results)]
 
 
 def _picture(key: str, own: Arrays) -> Picture:
@@ -144,7 +150,7 @@ def _picture(key: str, own: Arrays) -> Picture:
     )
 
 
-def _trade(results: Results) -> Picture:
+def _signs(results: Results) -> Picture:
     """Sign agreement along the loss."""
     series = [
         Series(kind="line", name=_WORDS[key.split("-")[1]], x=own["loss"], y=100 * own["agreement"],
@@ -162,17 +168,17 @@ def _trade(results: Results) -> Picture:
         f"per ridge, {RIDGES[0]:g} to {RIDGES[-1]:g}."
     )
     panel = Panel(title=f"{CORPORA[name]}: signs along the loss", series=series,
-                  axes=("loss in training", "sign agreement, %"),
+                  axes=("loss (of an epoch: its mean)", "sign agreement, %"),
                   logarithmic=(True, False))  # fmt: skip
     return Picture(name=f"{name}-signs", caption=caption, panels=[panel])
 
 
 def _points(name: str) -> tuple[Point, ...]:
-    more: dict[str, dict[str, Any]] = {kind: asdict(RECIPES[f"{name}-{kind}"])
-                                       for kind in ("early", "long")}  # fmt: skip
-    more["linear"] = {"ridges": RIDGES}
+    settings = {kind: settings_of(RECIPES[f"{name}-{kind}"]) for kind in ("early", "long")}
+    settings["linear"] = {"ridges": RIDGES}
     return tuple(
-        Point(f"{name}-{kind}", {"corpus": name, "kind": kind, **own}) for kind, own in more.items()
+        Point(f"{name}-{kind}", {"corpus": name, "kind": kind, **own})
+        for kind, own in settings.items()
     )
 
 

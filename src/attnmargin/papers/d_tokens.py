@@ -1,5 +1,6 @@
 """Paper D, figures 2 and 3 and the tables of tokens: all parameters of model (1) trained."""
 
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,11 @@ NEEDS = "a folder with imdb.parquet, yelp.parquet (or .csv, .tsv, .jsonl) and vo
 CORPORA = {"imdb": "IMDB", "yelp": "Yelp"}
 
 
+def settings_of(recipe: TokenRecipe) -> dict[str, Any]:
+    """All of a recipe but its seed, which is that of the run."""
+    return {name: value for name, value in asdict(recipe).items() if name != "seed"}
+
+
 def _trained(run: TokenRun) -> Arrays:
     to_p, to_v = run.products
     names = ("loss", "train")
@@ -56,7 +62,8 @@ def _run_fig2(task: Task) -> Arrays:
     start = np.arange(0, data.ids.size + 1, _T2)
     names = [str(s) for s in range(data.vocabulary)]
     pieces = Pieces(data.ids.ravel().astype(np.int32), start, (data.y + 1) // 2, names)
-    run = train_tokens(pieces, _RECIPE2, device=device_of("auto"), progress=task.tell)
+    recipe = replace(_RECIPE2, seed=task.seed)
+    run = train_tokens(pieces, recipe, device=device_of("auto"), progress=task.tell)
     return _trained(run) | {"exact": exact, "difference": data.statistics().difference}
 
 
@@ -128,7 +135,8 @@ def _run_corpus(task: Task) -> Arrays:
     assert task.data is not None
     own = task.settings
     found = corpus_tokens(task.data, own["corpus"], own["whole"])
-    run = train_tokens(found.pieces, RECIPE, device=device_of("auto"), progress=task.tell)
+    recipe = replace(RECIPE, seed=task.seed)
+    run = train_tokens(found.pieces, recipe, device=device_of("auto"), progress=task.tell)
     return of_corpus(run, found)
 
 
@@ -180,8 +188,7 @@ def _pictures_corpus(results: Results) -> list[Picture]:
 
 
 def _corpus_point(name: str, whole: bool = False) -> Point:
-    settings = {"corpus": name, "whole": whole, "layers": RECIPE.layers, "d": RECIPE.d,
-                "lr": RECIPE.lr, "batch": RECIPE.batch, "epochs": RECIPE.epochs}  # fmt: skip
+    settings = {"corpus": name, "whole": whole, **settings_of(RECIPE)}
     return Point(f"{name}-{'words' if whole else 'layers1'}", settings)
 
 
@@ -237,7 +244,7 @@ def _pictures_table(results: Results) -> list[Picture]:
 _SHARED: dict[str, Any] = {"unit": "run", "needs": NEEDS}
 EXPERIMENTS = (
     Experiment("D:fig2", "K-level model: embeddings and posterior differences", 1,
-               (Point("levels", {"n": _N2, "d": _RECIPE2.d, "epochs": _RECIPE2.epochs}),),
+               (Point("levels", {"n": _N2, **settings_of(_RECIPE2)}),),
                _run_fig2, _claims_fig2, _pictures_fig2, unit="run"),
     Experiment("D:fig3", "IMDB and Yelp, model (1): embeddings and posterior differences", 1,
                tuple(_corpus_point(name) for name in CORPORA),

@@ -84,8 +84,10 @@ def run_figures(words: list[str], as_json: bool, **options: Any) -> int:
 
 def run_points(words: list[str], keys: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Compute single points of one figure, and say where they are."""
-    if len(words) != 1 or options.pop("redraw"):
-        raise InputError("--point", "several figures, or --redraw", "one figure to compute")
+    if len(words) != 1 or ":" not in words[0]:
+        raise InputError("--point", f"figures {' '.join(words)!r}", "one figure, such as A:fig8")
+    if options.pop("redraw"):
+        raise InputError("--point", "--redraw as well", "one of the two")
     with _bar() as progress:
         paths = [str(path) for path in compute_points(words[0], keys, progress=progress, **options)]
     if as_json:

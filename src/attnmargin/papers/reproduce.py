@@ -124,11 +124,7 @@ def reproduce(
         "files"}``, and the settings; the same as ``result.json`` in the folder.
     """
     experiment = find(name)
-    count, base = _trials(experiment, trials), Path(out)
-    try:
-        _folder(base, experiment.name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("--out", f"{out} ({error.strerror})", "a folder to write to") from error
+    count, base = _trials(experiment, trials), _ready(out, experiment.name)
     results = points_of(
         experiment, base, count, seed, progress or (lambda words, done, total: None), redraw,
         None if data is None else Path(data),
@@ -166,8 +162,18 @@ def compute_points(
     part = replace(experiment, points=tuple(known[key] for key in keys))
     quiet = progress or (lambda words, done, total: None)
     place = None if data is None else Path(data)
-    points_of(part, Path(out), _trials(experiment, trials), seed, quiet, data=place)
-    return [_folder(Path(out), experiment.store) / "points" / f"{key}.npz" for key in keys]
+    base = _ready(out, experiment.store)
+    points_of(part, base, _trials(experiment, trials), seed, quiet, data=place)
+    return [_folder(base, experiment.store) / "points" / f"{key}.npz" for key in keys]
+
+
+def _ready(out: str | Path, name: str) -> Path:
+    """The folder of results, with that of a figure in it."""
+    try:
+        _folder(Path(out), name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("--out", f"{out} ({error.strerror})", "a folder to write to") from error
+    return Path(out)
 
 
 def _trials(experiment: Experiment, trials: int | None) -> int:

@@ -90,7 +90,8 @@ def train(
     """
     rule = _rule(data, method, p, normalize, penalty, lr)
     _check(parameter, steps, record)
-    if isinstance(lr, Guarded) and (parameter != "W" or method != "gd" or penalty or not normalize):
+    guarded = any(isinstance(rate, Guarded) for rate in (lr if isinstance(lr, tuple) else (lr,)))
+    if guarded and (parameter != "W" or method != "gd" or penalty or not normalize):
         raise InputError("lr", "a guarded rate", "normalised descent on W without a penalty")
     if parameter == "vW" and not (isinstance(head, str) and head == "linear"):
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
@@ -163,6 +164,8 @@ def _both_rates(
         if len(lr) != 2:
             raise InputError("lr", f"{len(lr)} rates", "one, or a pair for W and v")
         return as_rates(lr[0], goal, v, penalty), as_rates(lr[1], goal, v, penalty)
+    if isinstance(lr, tuple) and any(isinstance(rate, Guarded) for rate in lr):
+        raise InputError("lr", "several guarded rates", "one")
     # A tuple is one rate per trial here.
     single = torch.tensor(lr, dtype=torch.float64) if isinstance(lr, tuple) else lr
     rates = as_rates(single, goal, v, penalty)

@@ -3,7 +3,8 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import final
+from dataclasses import dataclass
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from attnmargin.attention import Objective, Slope
 from attnmargin.errors import InputError
 from attnmargin.training.weights import Weights
 
-_NEEDS = "a positive number, one per trial, a function of the step, 'auto' or 'polyak'"
+_NEEDS = "a positive number, one per trial, a function of the step, Guarded, 'auto' or 'polyak'"
 
 
 def lipschitz(objective: Objective, v: Tensor) -> Tensor:
@@ -60,7 +61,9 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
 class Rates(ABC):
     """The rate of a step."""
 
-    adaptive = False  # whether it depends on where training is, and on the gradient's scale
+    adaptive: ClassVar[bool] = (
+        False  # whether it depends on where training is, and on the gradient's scale
+    )
 
     @abstractmethod
     def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
@@ -98,11 +101,12 @@ class Polyak(Rates):
 
 
 @final
+@dataclass(frozen=True)
 class Guarded(Rates):
     """The length of normalised steps with a guard, ``W⁺ = W − lr ∇L / (‖∇L‖ + guard)``.
 
     That is what code in float64 does so as not to divide by zero, with the rounding unit as guard:
-    training ends where the gradient has fallen to the guard.
+    once the gradient has fallen to the guard, W grows like the logarithm of the steps only.
 
     Example:
         >>> import attnmargin as am
@@ -113,18 +117,19 @@ class Guarded(Rates):
         True
     """
 
-    adaptive = True
+    lr: float
+    guard: float = 2.0**-52
+    adaptive: ClassVar[bool] = True
 
-    def __init__(self, lr: float, guard: float = 2.0**-52) -> None:
-        for name, value in (("lr", lr), ("guard", guard)):
+    def __post_init__(self) -> None:
+        for name, value in (("lr", self.lr), ("guard", self.guard)):
             if not isinstance(value, float | int) or not 0.0 < value < math.inf:
                 raise InputError(name, repr(value), "a positive number")
-        self.lr, self.log_guard = lr, math.log(guard)
 
     def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
         square = weights.square(slope)
         log_norm = slope.log_scale + 0.5 * square.clamp_min(tiny(square)).log()
-        return self.lr * torch.sigmoid(log_norm - self.log_guard)
+        return self.lr * torch.sigmoid(log_norm - math.log(self.guard))
 
 
 Rate = float | Tensor | Callable[[int], "float | Tensor"] | str | Guarded
