@@ -145,10 +145,9 @@ class _Bags:
         self.counts = torch.from_numpy(counts).to(device)
 
     def take(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
-        """Padded ids and counts ``(B, T)``, and labels ``(B,)``, −1 or 1."""
-        flat, inside = self.texts.spread(places)
-        ids = self.texts.ids[flat].where(inside, self.texts.padding).long()
-        labels = self.texts.labels[torch.from_numpy(places).to(ids.device)]
+        """Padded ids ``(B, T)``, counts, which padding has too, and labels ``(B,)``, −1 or 1."""
+        ids, labels = self.texts.take(places)
+        flat, _ = self.texts.spread(places)
         return ids, self.counts[flat], 2.0 * labels - 1.0
 
 

@@ -25,7 +25,8 @@ from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.sample import normal
 from attnmargin.training import Guarded, Trajectory, train
 
-_D8, _MASKED8, _STEPS, _BLOCKS = (4, 6, 8, 10), 1e-6, 2000, 25
+_D8, _MASKED8, _STEPS = (4, 6, 8, 10), 1e-6, 2000
+_BLOCKS, _LEAST = 25, 200  # of draws, and draws in one
 _RATE = Guarded(0.1)  # as in the code that the authors published
 _POINTS = tuple(
     Point(
@@ -41,10 +42,7 @@ class _Trials(NamedTuple):
     W: Tensor  # the start, entries uniform in ±1/√d
 
     def part(self, places: Tensor) -> "_Trials":
-        own, y = self.data, self.data.y
-        assert y is not None
-        return _Trials(AttentionData(own.X[places], own.z[places], y[places]),
-                       ReLUHead(self.head.V[places]), self.W[places])  # fmt: skip
+        return _Trials(self.data[places], ReLUHead(self.head.V[places]), self.W[places])
 
 
 def _relu_trials(d: int, trials: int, block: int, seed: int) -> _Trials:
@@ -64,7 +62,7 @@ def _run_fig8(task: Task) -> Arrays:
     kept: dict[str, list[NDArray[Any]]] = {}
     count = block = drawn = 0
     while count < task.trials and block < _BLOCKS:
-        own = _relu_trials(d, 4 * task.trials, block, task.seed)
+        own = _relu_trials(d, max(4 * task.trials, _LEAST), block, task.seed)
         run = train(own.data, lr=_RATE, head=own.head, init=own.W, steps=_STEPS, record=100,
                     progress=task.tell)  # fmt: skip
         found = _kept(own, run, task.trials - count)
