@@ -288,11 +288,11 @@ def test_guarded_rates_need_normalised_descent_on_W() -> None:
     data = am.random_data(2, 3, 4, name="guarded errors")
     for bad in ({"parameter": "KQ"}, {"normalize": False}, {"penalty": 1e-9},
                 {"method": "mirror", "p": 3.0}):  # fmt: skip
-        with pytest.raises(am.InputError, match="lr: got a guarded rate; needs normalised descent"):
+        with pytest.raises(am.InputError, match="lr: got a guarded rate; needs a single one"):
             am.train(data, lr=am.Guarded(0.1), steps=1, **bad)
     with pytest.raises(am.InputError, match="lr: got a guarded rate"):
         am.train(data, "vW", lr=(0.1, am.Guarded(0.1)), steps=1)
-    with pytest.raises(am.InputError, match="lr: got several guarded rates; needs one"):
+    with pytest.raises(am.InputError, match="lr: got a guarded rate; needs a single one"):
         am.train(data, lr=(am.Guarded(0.1),) * 2, steps=1)
     with pytest.raises(am.InputError, match="guard: got 0"):
         am.Guarded(0.1, guard=0.0)

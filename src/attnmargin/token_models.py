@@ -43,7 +43,7 @@ class TokenModel(nn.Module):
         self.v = nn.Parameter(F.normalize(torch.randn(d), dim=0) * length)
 
     def forward(self, ids: Tensor, counts: Tensor | None = None) -> Tensor:
-        """``f`` of sequences ``(B, T)``; ``counts`` ``(B, T)`` are zero where ids are padding."""
+        """``f`` of sequences ``(B, T)``; ``counts`` too, those of padding are not used."""
         times = (ids < self.vocabulary).to(self.E.dtype)
         if counts is not None:
             if counts.shape != ids.shape:

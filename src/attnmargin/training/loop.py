@@ -90,9 +90,7 @@ def train(
     """
     rule = _rule(data, method, p, normalize, penalty, lr)
     _check(parameter, steps, record)
-    guarded = any(isinstance(rate, Guarded) for rate in (lr if isinstance(lr, tuple) else (lr,)))
-    if guarded and (parameter != "W" or method != "gd" or penalty or not normalize):
-        raise InputError("lr", "a guarded rate", "normalised descent on W without a penalty")
+    _check_guard(lr, parameter == "W" and method == "gd" and normalize and not penalty)
     if parameter == "vW" and not (isinstance(head, str) and head == "linear"):
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
     goal = objective(with_head(data, parameter), head, loss)
@@ -108,6 +106,13 @@ def _check(parameter: str, steps: int, record: int) -> None:
         raise InputError("parameter", repr(parameter), f"one of {', '.join(PARAMETERS)}")
     check_whole(0, steps=steps)
     check_whole(record=record)
+
+
+def _check_guard(lr: Rate | tuple[Rate, ...], fits: bool) -> None:
+    several = isinstance(lr, tuple) and any(isinstance(rate, Guarded) for rate in lr)
+    if several or (isinstance(lr, Guarded) and not fits):
+        needs = "a single one, for normalised descent on W without a penalty"
+        raise InputError("lr", "a guarded rate", needs)
 
 
 def _rule(
@@ -164,8 +169,6 @@ def _both_rates(
         if len(lr) != 2:
             raise InputError("lr", f"{len(lr)} rates", "one, or a pair for W and v")
         return as_rates(lr[0], goal, v, penalty), as_rates(lr[1], goal, v, penalty)
-    if isinstance(lr, tuple) and any(isinstance(rate, Guarded) for rate in lr):
-        raise InputError("lr", "several guarded rates", "one")
     # A tuple is one rate per trial here.
     single = torch.tensor(lr, dtype=torch.float64) if isinstance(lr, tuple) else lr
     rates = as_rates(single, goal, v, penalty)

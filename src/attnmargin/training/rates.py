@@ -61,9 +61,8 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
 class Rates(ABC):
     """The rate of a step."""
 
-    adaptive: ClassVar[bool] = (
-        False  # whether it depends on where training is, and on the gradient's scale
-    )
+    # Whether it depends on where training is, and on the gradient's scale.
+    adaptive: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
