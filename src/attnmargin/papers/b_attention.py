@@ -52,7 +52,7 @@ def _claims_fig8(results: Results) -> list[Claim]:
 def _pictures_fig8(results: Results) -> list[Picture]:
     counts = {p: _large(results, p) for p in _COMPARED}
     caption = (
-        f"Sizes of the entries of all layers, size {_SIZE}, after {len(SEEDS[_SIZE])} seeds; only "
+        f"Sizes of the entries of all layers, size {_SIZE}, mean of {len(SEEDS[_SIZE])} seeds; only "
         f"those of at least {LARGE}, as in the paper; stars: the largest entry. "
         + "; ".join(
             f"ℓ{p:g}: " + ", ".join(

@@ -149,7 +149,7 @@ def _claims(results: Results) -> list[Claim]:
 def _pictures(results: Results) -> list[Picture]:
     caption = (
         f"Test accuracy on {int(results['data']['test']):,} reviews after training on "
-        f"{int(results['data']['train']):,}, {EPOCHS} epochs. Left: best epoch (what the paper "
+        f"{int(results['data']['train']):,}, {EPOCHS} epochs. First panel: best epoch (what the paper "
         "reports) and last epoch, mean and range over seeds. Others: one curve per seed, "
         f"accuracy in training dashed. {int(results['data']['overlap'])} reviews of the test "
         "occur word for word in training."

@@ -31,7 +31,7 @@ def write_attention(path: Path, groups: Mapping[str, Sequence[MarkedText]]) -> P
     """Texts of several models one below the other, as a page of its own."""
     words = paragraph(
         "The attention that the first position pays to every token, mean of layers and heads; the "
-        "strongest of each text is darkest. Rest on a word for its share. The outlined word "
-        "decides the review."
+        "strongest of each text has the most colour. Rest on a word for its share. The outlined "
+        "word decides the review."
     )
     return write_page(path, page("What the classifiers attend to", words + attention_body(groups)))

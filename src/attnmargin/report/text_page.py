@@ -61,7 +61,8 @@ def _attention(run: TextRun, test: Pieces, classes: Sequence[str]) -> str:
             ]
     words = (
         "The attention that the first position pays to every token, mean of layers and heads, in "
-        "the shortest texts of the test; the strongest is darkest. Rest on a word for its share."
+        "the shortest texts of the test; the strongest has the most colour. Rest on a word for its "
+        "share."
     )
     return paragraph(words) + attention_body(groups)
 
