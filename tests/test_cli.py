@@ -163,7 +163,7 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         "selection beside rows": (["solve", problem, "--select", good], "a finished problem"),
         "out folder": (
             ["solve", good, "--out", tmp_path / "no" / "s.npz"],
-            "folder does not exist",
+            "--out: got",
         ),
         "not a solution": (["verify", good], "needs an array named 'left'"),
         "verify nothing": (["verify", tmp_path / "no.npz"], "which does not exist"),
@@ -185,8 +185,11 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         "predict words": (["predict", named, "--html", page], "words: got 1 rows of [2] names"),
         "predict page": (
             ["predict", good, "--html", tmp_path / "no" / "p.html"],
-            "folder does not",
+            "--html: got",
         ),
+        "graph page": (["graph", good, "--html", tmp_path], "--html: got"),
+        "graph file": (["graph", good, "--graphml", tmp_path / "x" / "y"], "--graphml: got"),
+        "long name": (["train", good, "--out", tmp_path / ("x" * 300)], "--out: got"),
     }
 
 
@@ -198,7 +201,7 @@ CASES = [
     "demo into a file", "predict no such file", "predict pickled", "predict missing key",
     "predict wrong shape", "predict NaN", "predict no labels", "predict ties", "predict parameter",
     "predict p", "predict loss", "predict steps", "predict page of a batch", "predict words",
-    "predict page",
+    "predict page", "graph page", "graph file", "long name",
 ]  # fmt: skip
 
 

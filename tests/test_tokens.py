@@ -66,6 +66,13 @@ def test_markup_entities_and_hearts() -> None:
     assert pieces_of("film’s", stem=False) == pieces_of("film's", stem=False)
 
 
+@pytest.mark.parametrize("text", ["फिल्म बहुत अच्छी है", "un cafe\u0301 noir", "ที่ น้ำ", "İyi film"])
+def test_marks_stay_with_their_letters(text: str) -> None:
+    words = text.lower().split()
+    assert pieces_of(text, stop_words=False, stem=False) == [words]
+    assert am.word_list([text])[4:] == words
+
+
 def test_unbalanced_corpora_are_ordered_by_chance() -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["film", "plot", "scene"], 4)) for _ in range(100)]

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.errors import MissingPackageError, check_whole
-from attnmargin.pieces import Pieces, read_vocabulary, split_words
+from attnmargin.pieces import Pieces, read_vocabulary, split_words, word_of
 from attnmargin.text import Corpus
 
 _TAG = re.compile(r"</?[A-Za-z!][^<>]*>")
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 _STOPPED = """a about above after again against ain't all am an and any are aren't as at be
 because been before being below between both but by can can't cannot could couldn't did didn't do
@@ -59,8 +58,8 @@ class Step(NamedTuple):
 def clean_tokens(corpus: Corpus, cleaning: Cleaning | None = None) -> tuple[Pieces, list[Step]]:
     """Tokens of a corpus as paper D prepares them, and what every step left.
 
-    Words are sequences of letters and digits, in lower case; punctuation separates them. Texts that
-    have no token left stay, without any.
+    Words are sequences of letters with their marks and of digits, in lower case; punctuation
+    separates them. Texts that have no token left stay, without any.
 
     Example:
         >>> import attnmargin as am, numpy as np
@@ -91,7 +90,8 @@ def _read_words(texts: list[str], markup: bool) -> tuple[list[str], NDArray[Any]
     parts = []
     for text in texts:
         plain = unescape(_TAG.sub(" ", text)) if markup else text
-        found = _WORD.findall(plain.lower().replace("’", "'"))
+        word = word_of(r"[^\W_]", plain)
+        found = re.findall(f"{word}(?:'{word})*", plain.lower().replace("’", "'"))
         row = [number(word, len(place)) for word in found]
         parts.append(np.fromiter(row, np.int32, len(row)))
     start = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))

@@ -16,6 +16,18 @@ from attnmargin.version import VERSION
 _FILE = click.Path(path_type=Path)
 
 
+def _place(_: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse what cannot be written before the work is done."""
+    if path is not None:
+        from attnmargin.files import check_place
+
+        check_place(path, option.opts[0])
+    return path
+
+
+_NEW: dict[str, Any] = {"type": _FILE, "callback": _place}  # a file that the command writes
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)
 @click.version_option(VERSION, prog_name="attnmargin")
 def cli() -> None:
@@ -32,8 +44,8 @@ def cli() -> None:
 @click.option("--limit", type=int, help="how many selections the search may solve")
 @click.option("--verify", "train_too", is_flag=True, help="train, and report the agreement")
 @click.option("--steps", type=int, default=4000, show_default=True, help="of --verify")
-@click.option("--html", type=_FILE, help="write a page about one instance")
-@click.option("--out", type=_FILE, help="save the solution as .npz, for attnmargin verify")
+@click.option("--html", **_NEW, help="write a page about one instance")
+@click.option("--out", **_NEW, help="save the solution as .npz, for attnmargin verify")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def predict(
     file: Path,
@@ -85,7 +97,7 @@ def predict(
     help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
 )
 @click.option("--rank", type=int, help="nuclear norm: the width of K and Q, W = K Qᵀ")
-@click.option("--out", type=_FILE, help="save the solution as .npz, for attnmargin verify")
+@click.option("--out", **_NEW, help="save the solution as .npz, for attnmargin verify")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def solve(
     file: Path, norm: str, select: str, rank: int | None, out: Path | None, as_json: bool
@@ -134,7 +146,7 @@ def verify(file: Path, as_json: bool) -> int:
 @click.option("--penalty", type=float, default=0.0, show_default=True, help="λ of the ridge term")
 @click.option("--width", type=int, help="m of K and Q")
 @click.option("--record", type=int, default=100, show_default=True, help="steps between records")
-@click.option("--out", type=_FILE, help="save the trajectory as .npz")
+@click.option("--out", **_NEW, help="save the trajectory as .npz")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def train(
     file: Path, p: float, plain: bool, out: Path | None, as_json: bool, **options: Any
@@ -172,8 +184,8 @@ def train(
     show_default=True,
     help="sequences whose next token is not among their tokens; --next needs them dropped",
 )
-@click.option("--html", type=_FILE, help="write a page with the graphs")
-@click.option("--graphml", type=_FILE, help="write the graphs for other programs")
+@click.option("--html", **_NEW, help="write a page with the graphs")
+@click.option("--graphml", **_NEW, help="write the graphs for other programs")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def graph(
     file: Path,
@@ -231,7 +243,7 @@ def graph(
 @click.option("--test-share", "share", type=float, default=0.2, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--out", type=_FILE, help="folder for checkpoints; a stopped run goes on from there")
-@click.option("--html", type=_FILE, help="write a page: accuracy, weights, attention")
+@click.option("--html", **_NEW, help="write a page: accuracy, weights, attention")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def train_text(
     file: Path,
@@ -287,16 +299,13 @@ def train_text(
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--out", type=_FILE, help="folder for the model; a stopped run goes on from there")
-@click.option("--html", type=_FILE, help="write a page: tables, pictures, coloured texts")
+@click.option("--html", **_NEW, help="write a page: tables, pictures, coloured texts")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
     """Tell which tokens of FILE (two classes of texts) decide, and whether training agrees."""
     from attnmargin import token_table as tables
-    from attnmargin.files import check_place
     from attnmargin.tables import print_json
 
-    if html is not None:
-        check_place(html, "--html")
     found, record = tables.analyse(file, **options)
     if html is not None:
         from attnmargin.report.token_page import write_tokens

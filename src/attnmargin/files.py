@@ -26,16 +26,11 @@ Arrays = Mapping[str, "NDArray[Any] | Tensor | str"]
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     """Write to a temporary file beside ``path``, then rename: never half a file."""
     path = Path(path)
+    target = check_place(path, "path")
     try:
-        target = path.resolve()  # what a link points to is replaced, not the link
-        if not target.parent.is_dir():
-            raise InputError("path", f"{path}, whose folder does not exist", "an existing folder")
-        if path.exists() and not path.is_file():
-            raise InputError("path", f"{path}, which is not a regular file", "the name of a file")
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{path.name[:32]}.")
-    except (OSError, RuntimeError) as error:  # a loop of links is the latter
-        reason = getattr(error, "strerror", None) or error
-        raise InputError("path", f"{path} ({reason})", "a folder to write to") from error
+    except OSError as error:
+        raise _unwritable(error, path, "path") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)
@@ -51,11 +46,23 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
     return path
 
 
-def check_place(path: str | Path, argument: str) -> None:
-    """Refuse a file whose folder is not there, before the work is done."""
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise InputError(argument, f"{path}", "a file in a folder that exists")
+def check_place(path: str | Path, argument: str) -> Path:
+    """Refuse what cannot be a file, before the work is done; what a link points to."""
+    path = Path(path)
+    try:
+        target = path.resolve()  # what a link points to is replaced, not the link
+        if not target.parent.is_dir():
+            raise InputError(argument, f"{path}, whose folder does not exist", "an existing folder")
+        if path.exists() and not path.is_file():
+            raise InputError(argument, f"{path}, which is not a regular file", "the name of a file")
+    except (OSError, RuntimeError) as error:  # a loop of links is the latter
+        raise _unwritable(error, path, argument) from error
+    return target
+
+
+def _unwritable(error: Exception, path: Path, argument: str) -> InputError:
+    reason = getattr(error, "strerror", None) or error
+    return InputError(argument, f"{path!s:.200} ({reason})", "a folder to write to")
 
 
 def make_folder(path: str | Path, argument: str) -> Path:

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from attnmargin.files import check_place
 from attnmargin.pieces import word_list, word_pieces
 from attnmargin.text import overlap, read_corpus, split_corpus
 from attnmargin.text_training import Progress, Recipe, TextRun, device_of, train_text
@@ -29,8 +28,6 @@ def train_file(
     html: Path | None = None,
 ) -> dict[str, Any]:
     """Read, split, train and test; returns a record, and writes a page if asked to."""
-    if html is not None:
-        check_place(html, "--html")
     corpus = read_corpus(path, *columns)
     train, test = split_corpus(corpus, share, recipe.seed)
     words: Path | list[str] = vocabulary or word_list(train.texts, _LEAST)

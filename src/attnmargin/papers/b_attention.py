@@ -52,8 +52,8 @@ def _claims_fig8(results: Results) -> list[Claim]:
 def _pictures_fig8(results: Results) -> list[Picture]:
     counts = {p: _large(results, p) for p in _COMPARED}
     caption = (
-        f"Sizes of the entries of all layers, size {_SIZE}, mean of {len(SEEDS[_SIZE])} seeds; only "
-        f"those of at least {LARGE}, as in the paper; stars: the largest entry. "
+        f"Sizes of the entries of all layers, size {_SIZE}, mean of {len(SEEDS[_SIZE])} seeds; "
+        f"only those of at least {LARGE}, as in the paper; stars: the largest entry. "
         + "; ".join(
             f"ℓ{p:g}: " + ", ".join(
                 f"{name} {n:,.0f}" for name, n in zip(PROJECTIONS, counts[p], strict=True)

@@ -149,8 +149,8 @@ def _claims(results: Results) -> list[Claim]:
 def _pictures(results: Results) -> list[Picture]:
     caption = (
         f"Test accuracy on {int(results['data']['test']):,} reviews after training on "
-        f"{int(results['data']['train']):,}, {EPOCHS} epochs. First panel: best epoch (what the paper "
-        "reports) and last epoch, mean and range over seeds. Others: one curve per seed, "
+        f"{int(results['data']['train']):,}, {EPOCHS} epochs. First panel: best epoch (what the "
+        "paper reports) and last epoch, mean and range over seeds. Others: one curve per seed, "
         f"accuracy in training dashed. {int(results['data']['overlap'])} reviews of the test "
         "occur word for word in training."
     )
