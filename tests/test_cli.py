@@ -297,6 +297,7 @@ def test_predict_writes_a_page_with_the_words_of_the_file(
     text = page.read_text()
     assert "<h1>Attention will learn to select “&lt;b&gt;good”</h1>" in text
     assert "<b>" not in text
+    assert f"attnmargin predict {path} --verify --html {page}" in text
     assert run(capsys, "verify", solution)[0] == 0
 
 

@@ -1,6 +1,7 @@
 """Pages: complete, readable without the network, and true to the prediction."""
 
 import re
+from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -169,6 +170,39 @@ def test_an_infeasible_page_has_no_empty_numbers() -> None:
     text = parsed(prediction_page(prediction, result=am.confirm(prediction, steps=20)))
     assert "nan" not in text
     assert "correlation with W_mm" not in text
+    assert "rank = " not in text
+
+
+def test_weights_that_rest_at_zero_select_nothing() -> None:
+    """Two sequences that pull against each other: no token is more likely than another."""
+    data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]] * 2, [[1.0, 1.0]] * 2, [1, -1], [1.0, -1.0])
+    prediction = am.predict(data)
+    result = am.confirm(prediction, steps=20)
+    assert [bool(x) for x in (result.decided, result.agrees, result.listed)] == [False] * 3
+    assert result.explain().startswith("training selects nothing")
+    text = parsed(prediction_page(prediction, result=result))
+    assert "Training rests" in text
+    assert "stable choices below" not in text
+
+
+def test_a_long_first_step_is_told_where_the_start_matters() -> None:
+    for k in range(40):
+        prediction = am.predict(am.random_data(5, 4, 6, name=f"step{k}"))
+        long = prediction.check("A: Theorem 6")
+        if prediction.verdict == am.Verdict.DEPENDS and long.outcome == am.Outcome.HOLDS:
+            length = float(long.numbers["length of a first step that suffices"])
+            assert f"a first step of length {length:.3g}" in verdict_sentence(prediction)
+            return
+    pytest.fail("no instance of that kind")
+
+
+@pytest.mark.parametrize(("how", "norm"), [({}, ""), ({"parameter": "KQ"}, " --norm nuc"),
+                                           ({"p": 3.0}, " --norm 3")])  # fmt: skip
+def test_the_page_tells_how_to_make_it_again(how: dict[str, object], norm: str) -> None:
+    data = am.random_data(2, 3, 4, name="again")
+    page = prediction_page(am.predict(data, **how), command="made so", file="my data.npz")  # type: ignore[arg-type]
+    code = f"made so\nattnmargin solve 'my data.npz'{norm} --out solution.npz\nattnmargin verify"
+    assert escape(code) in page
 
 
 def test_a_page_of_many_sequences_stays_short() -> None:

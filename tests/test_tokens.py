@@ -212,6 +212,7 @@ def test_training_agrees_with_statistics(layers: int) -> None:
     found = replace(found, run=am.train_tokens(found.pieces, recipe))
     record = found.agreement(least=5)
     assert record["sign agreement"] == 1.0
+    assert found.agreement()["seen at least"] == 20  # a small corpus
     assert record["accuracy"] == 1.0
     tokens = {found.row(int(s))["token"] for s in found.ranked("attended", 4)}
     assert tokens == {"superb", "lovely", "dull", "awful"}
@@ -293,6 +294,10 @@ def test_tokens_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path
     assert "lr: got 1e+30, with which the loss becomes" in err
     code, _, err = command(capsys, *words, "--html", tmp_path / "none" / "x.html")
     assert (code, "--html: got" in err) == (2, True)
+    code, out, _ = command(capsys, *words, "--epochs", "1", "--frequent", "99")
+    assert "no token that was seen at least 99 times" in out
+    code, _, err = command(capsys, *words, "--frequent", "0")
+    assert (code, "--frequent: got 0" in err) == (2, True)
     code, _, err = command(capsys, *words, "--width", "0")
     assert (code, "--width: got 0" in err) == (2, True)
     code, _, err = command(capsys, *words, "--top", "0")

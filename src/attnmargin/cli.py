@@ -4,6 +4,7 @@ Exit 0: done, and every claim holds. Exit 1: the answer is no (infeasible, inacc
 certificate that does not hold). Exit 2: bad usage or bad input, in one sentence.
 """
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,8 @@ def predict(
         with progress_bar("training") as progress:
             result = confirm(prediction, steps=steps, progress=progress)
     saved = None if out is None else prediction.solution.save(out)
-    command = f"attnmargin predict {file} --verify --html page.html"
-    page = html and report.write_prediction(html, prediction, words, result, command)
+    command = shlex.join(["attnmargin", *sys.argv[1:]])
+    page = html and report.write_prediction(html, prediction, words, result, command, str(file))
     record = tables.prediction_record(prediction, result)
     record |= {"file": str(file), "out": saved and str(saved), "html": page and str(page)}
     if as_json:
@@ -290,6 +291,7 @@ def train_text(
 @click.option("--no-stem", is_flag=True, help="keep words as they are")
 @click.option("--least", type=int, default=50, show_default=True, help="drop rarer tokens")
 @click.option("--top", type=int, default=15, show_default=True, help="tokens of each table")
+@click.option("--frequent", type=int, help="compare on tokens seen so often; 200, fewer if small")
 @click.option("--statistics-only", is_flag=True, help="count, and train nothing")
 @click.option("--layers", type=int, default=1, show_default=True, help="model (1) or (36)")
 @click.option("--width", type=int, default=64, show_default=True, help="of the embeddings")

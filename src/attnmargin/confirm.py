@@ -11,7 +11,7 @@ from attnmargin.attention import objective, probabilities, sequences
 from attnmargin.builders import token_problem
 from attnmargin.errors import InputError
 from attnmargin.locality import locality
-from attnmargin.measure import composed_correlation, correlation
+from attnmargin.measure import composed_correlation, correlation, decided
 from attnmargin.predict import Prediction
 from attnmargin.search import Progress
 from attnmargin.selection import scores
@@ -39,6 +39,7 @@ class Confirmation:
     own_correlation: Tensor  # (*B,): at the end, with the direction of what was selected
     settled: Tensor  # int (*B,): the step of the record since which the selection is the same
     stays: Tensor  # bool (*B,): as long as the loss does not rise, the selection stays for ever
+    decided: Tensor  # bool (*B,): a token of every sequence is more likely than all others
 
     @property
     def steps(self) -> int:
@@ -49,6 +50,12 @@ class Confirmation:
         """Where the training of one instance ended, and why it may not be the last word."""
         if bool(self.agrees[index]):
             return "training selects the predicted tokens"
+        if not bool(self.decided[index]):
+            length = float(self.run.W[-1][index].norm())
+            return (
+                "training selects nothing: in some sequence the most likely tokens are equally "
+                f"likely, and the weights, of length {length:.3g}, rest or do not tell them apart"
+            )
         chosen = self.selection[index].tolist()
         if bool(self.listed[index]):
             return f"training selects {chosen}, {self._kind(index)}"
@@ -140,17 +147,19 @@ def confirm(
         return _of_sets(prediction, run, aligned)
     selection = run.selection[-1]
     batch = len(prediction.data.batch_shape)
-    same = (selection == prediction.selection).flatten(batch).all(-1)
+    clear = decided(prediction.data, run.W[-1])
+    same = (selection == prediction.selection).flatten(batch).all(-1) & clear
     return Confirmation(
         prediction,
         run,
         selection,
         same,
-        _listed(prediction, selection),
+        _listed(prediction, selection) & clear,
         aligned,
         _own(prediction, run),
         _settled(run, batch),
         same & _stays(prediction, run),
+        clear,
     )
 
 
@@ -197,6 +206,6 @@ def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor) -> Confir
     same = (chosen == prediction.selection).flatten(batch).all(-1)
     finite, direction = (s.W.nan_to_num(nan=0.0) for s in (prediction.finite, prediction.solution))
     own = composed_correlation(run.W[-1], finite, direction)
-    unknown = torch.zeros_like(same)
+    unknown, clear = torch.zeros_like(same), torch.ones_like(same)
     settled = _settled(run, batch)
-    return Confirmation(prediction, run, chosen, same, same, aligned, own, settled, unknown)
+    return Confirmation(prediction, run, chosen, same, same, aligned, own, settled, unknown, clear)

@@ -13,6 +13,9 @@ from attnmargin.errors import InputError
 from attnmargin.norms import mirror, power_norm
 from attnmargin.selection import optimal_tokens
 
+# Difference of two probabilities below which neither token is the more likely one.
+_TIED = 1e-6
+
 
 def _pair(W1: Array, W2: Array) -> tuple[Tensor, Tensor]:
     first = floats("W1", W1)
@@ -140,6 +143,25 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
         got = f"tokens from {int(chosen.min())} to {int(chosen.max())}"
         raise InputError("selection", got, f"tokens from 0 to {s.shape[-1] - 1}")
     return s.gather(-1, chosen.unsqueeze(-1))[..., 0].flatten(len(data.batch_shape)).mean(-1)
+
+
+def decided(data: AttentionData, W: Array) -> Tensor:
+    """Whether one token of every sequence is more likely than all others, bool ``(*B)``.
+
+    Weights that rest at zero select nothing: all tokens are equally likely.
+
+    Example:
+        >>> import attnmargin as am
+        >>> from attnmargin.measure import decided
+        >>> data = am.random_data(3, 4, 5, name="probability")
+        >>> bool(decided(data, [[0.0] * 5] * 5)), bool(decided(data, am.predict(data).direction))
+        (False, True)
+    """
+    best = probabilities(data, W).topk(min(2, data.T), -1).values
+    tied = (best[..., 0] - best[..., -1] < _TIED) & (best[..., 0] > 0)
+    if data.T == 1:
+        tied = torch.zeros_like(tied)
+    return ~tied.flatten(len(data.batch_shape)).any(-1)
 
 
 def rank_profile(W: Array) -> Tensor:

@@ -147,6 +147,8 @@ def draw_curves(data: Curves) -> "Figure":
     along, up = data["logarithmic"]
     axes.set_xscale("symlog" if along else "linear")
     axes.set_yscale("log" if up else "linear")
+    if not along and all(curve["x"].dtype.kind in "iu" for curve in data["curves"]):
+        axes.locator_params(axis="x", integer=True)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
     return figure

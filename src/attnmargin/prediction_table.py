@@ -105,6 +105,7 @@ def _training(result: Confirmation, index: tuple[int, ...]) -> dict[str, Any]:
         "steps": result.steps,
         "words": result.explain(index),
         "selection": result.selection[index].tolist(),
+        "decided": bool(result.decided[index]),
         "agrees": bool(result.agrees[index]),
         "listed": bool(result.listed[index]),
         "correlation": number(result.correlation[-1][index]),
@@ -171,6 +172,8 @@ def _check_table(checks: list[dict[str, Any]]) -> Table:
 
 
 def _training_words(training: dict[str, Any]) -> str:
+    if not training["decided"]:
+        return f"{training['words']} ({training['steps']:,} steps)"
     return (
         f"{training['words']} ({training['steps']:,} steps, the same from step "
         f"{training['settled']} on); "
@@ -186,6 +189,7 @@ def _print_many(console: Console, results: list[dict[str, Any]]) -> None:
         words = "–" if training is None else short(training["correlation"], ".6f")
         if training is not None and not training["agrees"]:
             words = "listed" if training["listed"] else "elsewhere"
+            words = words if training["decided"] else "nothing"
         table.add_row(
             ", ".join(map(str, entry["index"])),
             entry["verdict"],

@@ -13,9 +13,9 @@ from attnmargin.text import Corpus
 from attnmargin.token_statistics import TokenStatistics, count_tokens
 from attnmargin.token_training import TokenRun
 
-# Tokens that the agreement is measured on: seen so often, with a posterior difference above this.
-FREQUENT, DECISIVE = 200, 0.2
-RARE = 125  # texts per occurrence of a token that is too rare to be listed as attended
+# Tokens that the agreement is measured on: seen so often, with a posterior difference above this;
+# in small corpora once in so many texts, but no less often than the last number.
+FREQUENT, DECISIVE, RARE, FEW = 200, 0.2, 125, 20
 
 
 @final
@@ -66,16 +66,19 @@ class TokenImportance:
             found |= {"with p": float(to_p[s]), "with v": float(to_v[s])}
         return found
 
-    def agreement(self, least: int = FREQUENT, difference: float = DECISIVE) -> dict[str, Any]:
+    def agreement(self, least: int | None = None, difference: float = DECISIVE) -> dict[str, Any]:
         """How far the model agrees with the statistics, on frequent tokens that decide.
 
-        Signs of ⟨E_s, v⟩ and of the posterior difference; and Spearman's rank correlation of
-        ⟨E_s, v⟩ with the difference, and of ⟨E_s, p⟩ with its size.
+        Frequent are tokens seen at least 200 times; in corpora of less than 25,000 texts once in
+        125 texts, but at least 20 times. Signs of ⟨E_s, v⟩ and of the posterior difference; and
+        Spearman's rank correlation of ⟨E_s, v⟩ with the difference, and of ⟨E_s, p⟩ with its size.
         """
         if self.run is None:
             raise InputError("run", "none", "a trained model")
         from scipy.stats import spearmanr
 
+        if least is None:
+            least = min(FREQUENT, max(FEW, len(self.pieces) // RARE))
         to_p, to_v = self.run.products
         own = self.statistics
         frequent = own.count >= least

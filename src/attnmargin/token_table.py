@@ -27,6 +27,8 @@ def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]
     top = options["top"]
     if top < 1:
         raise InputError("--top", f"{top}", "at least one token")
+    if options["frequent"] is not None:
+        check_whole(**{"--frequent": options["frequent"]})
     cleaning = Cleaning(
         markup=not options["keep_markup"], stop_words=not options["keep_stop_words"],
         stem=not options["no_stem"], vocabulary=options["vocab"], least=options["least"],
@@ -38,7 +40,7 @@ def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]
         found = token_importance(corpus, cleaning)
     if not options["statistics_only"]:
         found = replace(found, run=_train(found, options))
-    return found, importance_record(found, path, top)
+    return found, importance_record(found, path, top, options["frequent"])
 
 
 def _train(found: TokenImportance, options: dict[str, Any]) -> TokenRun:
@@ -52,7 +54,9 @@ def _train(found: TokenImportance, options: dict[str, Any]) -> TokenRun:
         )  # fmt: skip
 
 
-def importance_record(found: TokenImportance, path: Path, most: int) -> dict[str, Any]:
+def importance_record(
+    found: TokenImportance, path: Path, most: int, frequent: int | None = None
+) -> dict[str, Any]:
     """As it stands in JSON."""
     names = ("positive", "negative") + (("attended",) if found.run else ())
     kinds = found.statistics.kind
@@ -64,7 +68,7 @@ def importance_record(found: TokenImportance, path: Path, most: int) -> dict[str
         "steps": [step._asdict() for step in found.steps],
         "kinds": {str(kind): int((kinds == kind).sum()) for kind in sorted(set(kinds.tolist()))},
         "share": found.statistics.share,
-        "agreement": found.agreement() if found.run else None,
+        "agreement": found.agreement(frequent) if found.run else None,
         **{name: [found.row(int(s)) for s in found.ranked(name, most)] for name in names},
     }
 
@@ -76,7 +80,7 @@ def print_importance(record: dict[str, Any]) -> None:
     titles = {
         "positive": f"tokens that speak for {positive!r}",
         "negative": f"tokens that speak for {negative!r}",
-        "attended": "tokens that attention selects",
+        "attended": "tokens that attention weighs most",
     }
     for name, title in titles.items():
         if name in record:
@@ -118,7 +122,11 @@ def token_cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
 def agreement_sentence(own: dict[str, Any]) -> str:
     """How far the trained model agrees with the statistics."""
     if own["sign agreement"] is None:
-        return "no token is frequent and decisive enough to compare the model with the statistics"
+        return (
+            f"no token that was seen at least {own['seen at least']} times has a posterior "
+            f"difference above {own['difference above']:g}, so that there is nothing to compare "
+            "the model with; --frequent takes rarer ones"
+        )
     return (
         f"the trained model has the sign of the posterior difference for "
         f"{own['sign agreement']:.1%} of {own['tokens']:,} tokens seen at least "

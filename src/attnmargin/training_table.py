@@ -12,7 +12,7 @@ from rich.table import Table
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.data import AttentionData
-from attnmargin.measure import correlation
+from attnmargin.measure import correlation, decided
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.tables import number, short
@@ -33,6 +33,7 @@ def progress_bar(words: str) -> Iterator[Callable[[int, int], None]]:
 def training_record(data: AttentionData, run: Trajectory, norm: str | float) -> dict[str, Any]:
     """The end of every trial, beside the SVM of the tokens that it selected, ready for JSON."""
     W, selection = run.W[-1], run.selection[-1]
+    clear = decided(data, W)
     solution = solve(token_problem(data.X, data.z, selection, data.mask), norm)
     aligned = correlation(W, solution.W.nan_to_num())
     status = np.asarray(solution.status, dtype=str)
@@ -44,10 +45,15 @@ def training_record(data: AttentionData, run: Trajectory, norm: str | float) -> 
             "loss": number(run.loss[-1][index]),
             "probability": number(run.probability[-1][index]),
             "selection": selection[index].tolist(),
-            "optimal tokens": None if best is None else int((selection == best)[index].sum()),
+            "decided": bool(clear[index]),
+            "optimal tokens": int((selection == best)[index].sum())
+            if best is not None and bool(clear[index])
+            else None,
             "norm": number(W[index].norm()),
             "svm": str(status[index]),
-            "correlation": number(aligned[index]) if status[index] == Status.OPTIMAL else None,
+            "correlation": number(aligned[index])
+            if status[index] == Status.OPTIMAL and bool(clear[index])
+            else None,
         }
         for index in solution.problem.members()
     ]
@@ -84,6 +90,10 @@ def print_training(record: dict[str, Any]) -> None:
             f"norm {record['norm of the svm']}: mean {np.mean(found):.6f}, worst {min(found):.6f}"
         )
         console.print(f"correlation with the SVM of the selected tokens, {words}")
+    nothing = sum(not result["decided"] for result in record["results"])
+    if nothing:
+        words = f"in {nothing} of {len(record['results'])} trials nothing is selected"
+        console.print(f"{words}: in some sequence the most likely tokens are equally likely")
     for note in record["notes"]:
         console.print(note, soft_wrap=True)
     if record["out"]:

@@ -1,5 +1,6 @@
 """The demo: six short reviews, predicted, trained, and written as a page."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ def write_demo(path: Path) -> dict[str, Any]:
     target = make_folder(path, "--out")
     words, prediction = review_words(), predict(review_data())
     result = confirm(prediction)
+    data = prediction.data.save(target / "data.npz", words.names)
+    command = f"attnmargin demo --out {shlex.quote(str(path))}"
     page = write_prediction(
-        target / "index.html", prediction, words, result, "attnmargin demo --out demo"
+        target / "index.html", prediction, words, result, command, str(Path(path, "data.npz"))
     )
     files = [
-        prediction.data.save(target / "data.npz", words.names),
+        data,
         prediction.solution.save(target / "solution.npz"),
     ]
     return {

@@ -45,7 +45,7 @@ svg.graph { color: var(--open); } .graph .ring { fill: none; stroke: #4a90d9; st
 .above .chip { background: color-mix(in srgb, var(--pick) 25%, transparent); }
 .ask { display: flex; flex-wrap: wrap; gap: .8rem; margin: .6rem 0; }
 .ask label { display: grid; gap: .2rem; font-size: .9rem; } .ask input { font: inherit;
-  padding: .25rem .5rem; min-width: 12rem; max-width: 100%; }
+  padding: .25rem .5rem; min-width: 12rem; max-width: 100%; box-sizing: border-box; }
 .bar { background: var(--pick); height: .8rem; display: inline-block; border-radius: .2rem; }
 </style>"""
 
@@ -57,8 +57,9 @@ _WORDS = (
     "of the prompt, suppresses the rest, and shares itself among the kept ones."
 )
 _LAYERS = (
-    "A layer is how many arrows lead down to a component. Only what a path of arrows connects is "
-    "ordered: tokens of one layer that are not in one component are neither equal nor ranked."
+    "The layer of a component is the length of the longest path of arrows down to it. Only "
+    "what a path of arrows connects is ordered: tokens of one layer that are not in one component "
+    "are neither equal nor ranked."
 )
 _SOURCE = (
     "Theory: Y. Li, Y. Huang, M. E. Ildiz, A. S. Rawat, S. Oymak, Mechanics of Next Token "

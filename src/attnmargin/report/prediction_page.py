@@ -1,5 +1,6 @@
 """The page of a prediction: what, by what margin, why, where else, and the proof."""
 
+import shlex
 from html import escape
 from pathlib import Path
 
@@ -82,6 +83,7 @@ def prediction_page(
     words: Words | None = None,
     result: Confirmation | None = None,
     command: str = "attnmargin predict data.npz --verify --html page.html",
+    file: str = "data.npz",
 ) -> str:
     """One self-contained page about one instance."""
     words = words or name_tokens(prediction.data)
@@ -98,7 +100,7 @@ def prediction_page(
     if result is not None:
         parts.append(_training(prediction, words, result))
     parts += [_choices(prediction, words), _theorems(prediction), _certificate(prediction)]
-    parts.append(_again(command))
+    parts.append(_again(prediction, command, file))
     return page(title, "".join(parts))
 
 
@@ -108,9 +110,10 @@ def write_prediction(
     words: Words | None = None,
     result: Confirmation | None = None,
     command: str = "attnmargin predict data.npz --verify --html page.html",
+    file: str = "data.npz",
 ) -> Path:
-    """Write the page of a prediction."""
-    return write_page(path, prediction_page(prediction, words, result, command))
+    """Write the page of a prediction from a file, which a command makes again."""
+    return write_page(path, prediction_page(prediction, words, result, command, file))
 
 
 def _token_map(prediction: Prediction, words: Words) -> str:
@@ -201,6 +204,8 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
     agreed = bool(result.agrees)
     if agreed:
         text = f"Training selected the predicted tokens, from step {int(result.settled)} on."
+    elif not bool(result.decided):
+        text = f"In short: {result.explain()}."
     else:
         chosen = result.selection
         if chosen.dtype != torch.bool:
@@ -225,8 +230,9 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
         words_of = "How far the direction of the weights is from W_mm, step by step."
         curves.insert(0, (alignment(result), words_of))
     drawn = "".join(figure(svg(draw_curves(data), text), text) for data, text in curves)
+    elsewhere = "Training went elsewhere" if bool(result.decided) else "Training rests"
     return section(
-        "Training confirms it" if agreed else "Training went elsewhere",
+        "Training confirms it" if agreed else elsewhere,
         paragraph(text),
         table(["", "value", "scale"], rows, wide=True),
         f'<div class="pictures">{drawn}</div>',
@@ -315,11 +321,12 @@ def _certificate(prediction: Prediction) -> str:
     )
 
 
-def _again(command: str) -> str:
+def _again(prediction: Prediction, command: str, file: str) -> str:
     items = "".join(f"<li>Paper {name}: {escape(text)}.</li>" for name, text in _PAPERS)
-    code = (
-        f"{command}\nattnmargin solve data.npz --out solution.npz\nattnmargin verify solution.npz"
-    )
+    power = {"KQ": "nuc"}.get(prediction.parameter, f"{prediction.p:g}")
+    norm = "" if power == "2" else f" --norm {power}"
+    solving = f"attnmargin solve {shlex.quote(file)}{norm} --out solution.npz"
+    code = f"{command}\n{solving}\nattnmargin verify solution.npz"
     return section(
         "Run it again, and cite it",
         f"<pre>{escape(code)}</pre>",

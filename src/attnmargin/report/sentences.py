@@ -51,10 +51,25 @@ def verdict_sentence(prediction: Prediction) -> str:
         return _guaranteed(prediction)
     if prediction.verdict == Verdict.CONJECTURED:
         return _conjectured(prediction)
+    return f"Depends on the start: {_promise(prediction)}. {_elsewhere(prediction)}"
+
+
+def _promise(prediction: Prediction) -> str:
+    """What is promised where the start matters."""
+    long = [check for check in prediction.checks if check.label == "A: Theorem 6"]
+    if not long or long[0].outcome != Outcome.HOLDS:
+        return "no theorem promises that training ends with these tokens"
     return (
-        "Depends on the start: no theorem promises that training ends with these tokens. "
-        f"{_elsewhere(prediction)}"
+        f"from zero, after a first step {_first_step(prediction)}, training ends with these tokens "
+        "(paper A, Theorem 6), but no theorem promises it of shorter steps"
     )
+
+
+def _first_step(prediction: Prediction) -> str:
+    """How long the first step of Theorem 6 must be."""
+    numbers = prediction.check("A: Theorem 6").numbers
+    length = numbers.get("length of a first step that suffices")
+    return "that is long enough" if length is None else f"of length {float(length):.3g}"
 
 
 def _guaranteed(prediction: Prediction) -> str:
@@ -66,9 +81,7 @@ def _guaranteed(prediction: Prediction) -> str:
     if "Theorem 4" in names:
         start = "from any start"
     else:
-        numbers = prediction.check("A: Theorem 6").numbers
-        length = float(numbers["length of a first step that suffices"])
-        start = f"that begins at zero, with a first step of length {length:.3g},"
+        start = f"that begins at zero, with a first step {_first_step(prediction)},"
     return (
         f"Guaranteed: training by gradient descent {start} ends with these tokens "
         f"(paper A, {' and '.join(names)}). {_elsewhere(prediction)}"

@@ -44,7 +44,10 @@ def _weights(run: TextRun) -> str:
         for name, own in sparsity(run.model, np.linspace(0.0, 1.0, 2)).items()
     ]
     head = ["weights", "entries", f"of size ≥ {LARGE}", "largest"]
-    words = "The smaller p, the fewer entries are large: ℓp mirror descent with p near 1 is sparse."
+    words = (
+        "Other things equal, mirror descent with a p nearer to 1 makes fewer entries large (paper "
+        "B, Figure 8): compare a run with another --p."
+    )
     return section("Sparsity of attention weights", table(head, rows), paragraph(words))
 
 

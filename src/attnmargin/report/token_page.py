@@ -26,7 +26,7 @@ def write_tokens(path: Path, found: TokenImportance, record: dict[str, Any]) -> 
         _tokens(f"Tokens that speak for {negative}", record["negative"]),
     ]
     if found.run is not None:
-        body.append(_tokens("Tokens that attention selects", record["attended"]))
+        body.append(_tokens("Tokens that attention weighs most", record["attended"]))
         body.append(_pictures(found, record))
     body += [_examples(found), _steps(record)]
     return write_page(

@@ -73,7 +73,10 @@ def lemma_1(facts: Facts) -> Check:
         "Lemma 1",
         "The predicted direction has a rank of at most the number of sequences.",
         outcome(rank <= facts.queries, facts.feasible) if facts.of_A else Outcome.UNDECIDABLE,
-        {"rank": rank.to(torch.float64), "sequences n": number(facts.queries)},
+        {
+            "rank": rank.double().where(facts.feasible, torch.nan),
+            "sequences n": number(facts.queries),
+        },
         "" if facts.of_A else _NOT_LP,
     )
 
