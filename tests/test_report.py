@@ -3,12 +3,16 @@
 import re
 from html import escape
 from html.parser import HTMLParser
+from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import attnmargin as am
 from attnmargin.plot import svg
+from attnmargin.plot_labels import place_names
 from attnmargin.report import prediction_page
 from attnmargin.report.demo import review_words
 from attnmargin.report.pictures import token_panel
@@ -171,6 +175,16 @@ def test_an_infeasible_page_has_no_empty_numbers() -> None:
     assert "nan" not in text
     assert "correlation with W_mm" not in text
     assert "rank = " not in text
+
+
+@given(st.lists(st.tuples(st.floats(65, 160), st.floats(45, 145)), min_size=1, max_size=4))
+def test_names_of_points_do_not_cover_each_other(points: list[tuple[float, float]]) -> None:
+    names = ["brilliant", "a", "music", "the"][: len(points)]
+    corners = np.array(points) + place_names(np.array(points), names, (225.0, 192.0))
+    tops = corners + [[5.8 * len(name), 11.0] for name in names]
+    for i, j in combinations(range(len(points)), 2):
+        shared = np.minimum(tops[i], tops[j]) - np.maximum(corners[i], corners[j])
+        assert shared.min() <= 1e-9
 
 
 def test_weights_that_rest_at_zero_select_nothing() -> None:

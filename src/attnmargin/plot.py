@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from numpy.typing import NDArray
 
 from attnmargin.errors import MissingPackageError
+from attnmargin.plot_labels import place_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 # What is drawn in this colour becomes the colour of the text around the picture.
 _INK = "#010203"
+_SIZE = (3.9, 3.5)  # of a picture of tokens, in inches
 
 
 class TokenPanel(TypedDict):
@@ -80,7 +82,7 @@ def draw_tokens(panel: TokenPanel) -> "Figure":
     dashed line lies one margin below it: every other token is on or behind it. The dotted curve is
     the way of W(k) z during training, scaled to the picture.
     """
-    figure = _figure(3.9, 3.5)
+    figure = _figure(*_SIZE)
     axes = _axes(figure, panel["title"], panel["axes"])
     x, y = (_limits(panel["tokens"][:, k], room) for k, room in ((0, 0.22), (1, 0.12)))
     if panel["square"]:
@@ -131,9 +133,19 @@ def _marks(axes: Any, panel: TokenPanel) -> None:
     axes.plot(*tokens[~selected].T, "o", color=COLOURS[0])
     axes.plot(*tokens[selected].T, "*", color=COLOURS[1], ms=15)
     axes.plot(*tokens[panel["support"]].T, "o", mfc="none", mec=_INK, ms=12)
-    for name, token in zip(panel["names"], tokens, strict=True):
-        place = {"xytext": (7, 5), "textcoords": "offset points"}
-        axes.annotate(name, token, **place, color=_INK, fontsize=10, parse_math=False)
+    for name, token, place in zip(panel["names"], tokens, _name_places(axes, panel), strict=True):
+        axes.annotate(name, token, xytext=place, textcoords="offset points", color=_INK,
+                      fontsize=10, parse_math=False)  # fmt: skip
+
+
+def _name_places(axes: Any, panel: TokenPanel) -> NDArray[Any]:
+    """Places of names, in points; ticks and titles leave about so much of the figure."""
+    wide, high = (72 * share * length for share, length in zip((0.8, 0.76), _SIZE, strict=True))
+    if panel["square"]:
+        wide = high = min(wide, high)
+    (left, right), (low, top) = axes.get_xlim(), axes.get_ylim()
+    shares = (panel["tokens"] - (left, low)) / (right - left, top - low)
+    return place_names(shares * (wide, high), panel["names"], (wide, high))
 
 
 def draw_curves(data: Curves) -> "Figure":
