@@ -1,5 +1,6 @@
 """Training: the papers' formulas step by step, limits, batches, and what the theorems promise."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -517,3 +518,49 @@ def test_weights_stay_where_the_gradient_cancels(record: int) -> None:
     sizes = torch.linalg.matrix_norm(run.W)
     assert float(sizes[-1]) > 5.0
     assert bool((run.loss.diff() <= 1e-12).all())
+
+
+@pytest.mark.parametrize(
+    ("parameter", "head"), [("W", "linear"), ("W", "quadratic"), ("W", "relu"), ("vW", "linear")]
+)
+def test_a_query_that_sees_nothing_pulls_nowhere(parameter: str, head: str) -> None:
+    """One of two queries sees no token: the other one trains alone, with half of the pull."""
+    rng = np.random.default_rng(0)
+    X, z, v = rng.normal(size=(1, 3, 2)), rng.normal(size=(1, 2, 2)), rng.normal(size=2)
+    mask = np.array([[[True] * 3, [False] * 3]])
+    both = am.AttentionData(X, z, [[1.0, 1.0]], v, mask)
+    alone = am.AttentionData(X, z[:, :1], [[1.0]], v)
+    heads = {"quadratic": am.QuadraticHead(v, 0.3), "relu": am.ReLUHead(rng.normal(size=(4, 2)))}
+    options: dict[str, Any] = {"steps": 3, "normalize": False, "head": heads.get(head, "linear")}
+    first, second = (
+        am.train(data, parameter, lr=lr, **options) for data, lr in ((both, 1.0), (alone, 0.5))
+    )
+    torch.testing.assert_close(first.W[-1], second.W[-1])
+    assert am.probabilities(both, first.W[-1])[0, 1].tolist() == [0.0, 0.0, 0.0]
+    assert am.logits(both, first.W[-1])[0, 1].tolist() == [-math.inf] * 3
+    torch.testing.assert_close(first.probability[-1], am.largest_probability(both, first.W[-1]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"parameter": "KQ"}, {"method": "mirror", "p": 3.0},
+     {"head": am.QuadraticHead([1.0, -1.0], 0.01)}],
+)  # fmt: skip
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_zero_query_does_not_stop_the_others(
+    options: dict[str, Any], compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It pulls nowhere and never saturates; its loss is that of its mean token."""
+    if not compiled:
+        monkeypatch.setattr("attnmargin.training.loop.can_compile", lambda: False)
+    X = [[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 1.0]]]
+    both, alone = (
+        am.train(am.AttentionData(X[:n], [[1.0, 0.0], [0.0, 0.0]][:n], [1] * n, [1.0, -1.0]),
+                 lr=1.0, steps=400, record=400, **options)
+        for n in (2, 1)
+    )  # fmt: skip
+    size = float(alone.W[-1].norm())
+    assert float(both.W[-1].norm()) == pytest.approx(size, rel=1e-9)
+    if not options:
+        still = math.log1p(math.exp(-0.5))
+        assert float(both.loss[-1]) == pytest.approx((float(alone.loss[-1]) + still) / 2)

@@ -11,7 +11,7 @@ lose no digit of the direction.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -36,6 +36,7 @@ class Sequences:
     y: Tensor | None  # (B, N)
     batch: torch.Size
     queries: torch.Size  # (n,) or (n, K)
+    blind: Tensor | None = None  # bool (B, N): what sees nothing, written as one zero token
 
     def logits(self, W: Tensor) -> Tensor:
         """``X W z``, ``(B, N, T)``, for W ``(B, d, e)``; −inf at hidden tokens."""
@@ -49,6 +50,22 @@ class Sequences:
         if self.hidden is None:
             return torch.zeros(self.X.shape[:-1], dtype=torch.bool)
         return self.hidden.contiguous()
+
+    def still(self) -> Tensor:
+        """Which queries are zero and weigh all tokens alike, whatever W is, bool ``(B, N, 1)``."""
+        return (self.z == 0).all(-1, keepdim=True)
+
+    def averaged(self, gamma: Tensor) -> Tensor:
+        """Scores ``(B, N, T)``, their mean for all tokens of a query that is zero.
+
+        Its output is that mean, and it pulls nowhere; but its attention never saturates, and would
+        set the scale below which the pull of others is lost.
+        """
+        still = self.still()
+        if not bool(still.any()):
+            return gamma
+        seen = ~self.unseen().to(gamma.device)
+        return torch.where(still, (gamma * seen).sum(-1, True) / seen.sum(-1, True), gamma)
 
     def dense(self) -> tuple[Tensor, Tensor]:
         """Tokens and queries as dense arrays."""
@@ -77,9 +94,17 @@ def sequences(data: AttentionData) -> Sequences:
         elif not several and mask.ndim == data.X.ndim:
             mask = mask.squeeze(-2)
         hidden = ~mask.expand(*batch, *queries, T).reshape(B, N, T)
-        # A sequence of which nothing is visible is one of zeros: it has a loss, and no pull.
-        hidden = hidden & ~hidden.all(-1, keepdim=True)
+        if bool((blind := hidden.all(-1)).any()):
+            return _without_blind(Sequences(X, z, hidden, y, batch, queries, blind), blind)
     return Sequences(X, z, hidden, y, batch, queries)
+
+
+def _without_blind(flat: Sequences, blind: Tensor) -> Sequences:
+    """Queries that see nothing as ones that see a single zero: they have a loss, and no pull."""
+    assert flat.hidden is not None
+    first = torch.arange(flat.X.shape[-2], device=blind.device) == 0
+    hidden = flat.hidden & ~(blind.unsqueeze(-1) & first)
+    return replace(flat, X=flat.X.masked_fill(blind[..., None, None], 0.0), hidden=hidden)
 
 
 def _weights(data: AttentionData, W: Array) -> Tensor:
@@ -102,7 +127,10 @@ def logits(data: AttentionData, W: Array) -> Tensor:
         [[1.0, 2.0]]
     """
     flat = sequences(data)
-    return flat.shaped(flat.logits(_weights(data, W)))
+    found = flat.logits(_weights(data, W))
+    if flat.blind is not None:
+        found = found.masked_fill(flat.blind.unsqueeze(-1), -torch.inf)
+    return flat.shaped(found)
 
 
 def probabilities(data: AttentionData, W: Array) -> Tensor:
@@ -157,7 +185,8 @@ class Objective:
             o = (s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
             pull = self.head.pull(o, self.flat.y, self.loss)
             g = (self.flat.X @ pull.direction.unsqueeze(-1)).squeeze(-1)
-            pulled = lift = g - g.gather(-1, top)
+            lift = g - g.gather(-1, top)
+            pulled = lift.masked_fill(self.flat.still(), 0.0)
             mean = (s * lift).sum(-1, keepdim=True)
             loss, log_slope = pull.loss, pull.log_slope
         c, log_scale = _coefficients(log_s, s, pulled, log_slope)
@@ -205,6 +234,7 @@ def objective(
         gamma = scores(data).expand(*flat.batch, *flat.queries, data.T)
         gamma = gamma.reshape(flat.X.shape[:-1])
         gamma = gamma.nan_to_num(neginf=0.0)
+    gamma = None if gamma is None else flat.averaged(gamma)
     if gamma is not None and isinstance(as_loss(loss), Log) and not bool((gamma >= 0).all()):
         needs = "scores that are not negative: their mean is the u of −log u"
         raise InputError("loss", f"'log' with the score {float(gamma.min()):g}", needs)

@@ -113,6 +113,8 @@ def misalignment(W: Array, solution: Array) -> Tensor:
 def largest_probability(data: AttentionData, W: Array) -> Tensor:
     """Largest softmax entry, mean over sequences, ``(*B)`` (paper A, figure 7a).
 
+    A query that sees no token counts as one: it has nothing to decide.
+
     Example:
         >>> import attnmargin as am
         >>> data = am.random_data(3, 4, 5, name="probability")
@@ -120,11 +122,13 @@ def largest_probability(data: AttentionData, W: Array) -> Tensor:
         0.25
     """
     s = probabilities(data, W).amax(-1)
-    return s.flatten(len(data.batch_shape)).mean(-1)
+    return s.where(s > 0, 1.0).flatten(len(data.batch_shape)).mean(-1)
 
 
 def token_probability(data: AttentionData, W: Array, selection: Array | None = None) -> Tensor:
     """Probability of chosen tokens, mean over sequences, ``(*B)``; the optimal ones by default.
+
+    A query that sees no token counts as one: it has nothing to decide.
 
     Example:
         >>> import attnmargin as am
@@ -142,7 +146,8 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
     if not bool(((chosen >= 0) & (chosen < s.shape[-1])).all()):
         got = f"tokens from {int(chosen.min())} to {int(chosen.max())}"
         raise InputError("selection", got, f"tokens from 0 to {s.shape[-1] - 1}")
-    return s.gather(-1, chosen.unsqueeze(-1))[..., 0].flatten(len(data.batch_shape)).mean(-1)
+    found = s.gather(-1, chosen.unsqueeze(-1))[..., 0].where(s.amax(-1) > 0, 1.0)
+    return found.flatten(len(data.batch_shape)).mean(-1)
 
 
 def decided(data: AttentionData, W: Array) -> Tensor:

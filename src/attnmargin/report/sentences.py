@@ -69,7 +69,9 @@ def _first_step(prediction: Prediction) -> str:
     """How long the first step of Theorem 6 must be."""
     numbers = prediction.check("A: Theorem 6").numbers
     length = numbers.get("length of a first step that suffices")
-    return "that is long enough" if length is None else f"of length {float(length):.3g}"
+    if length is None or math.isinf(float(length)):
+        return "that is long enough"
+    return f"of length {float(length):.3g}"
 
 
 def _guaranteed(prediction: Prediction) -> str:

@@ -61,7 +61,7 @@ class JointSphere:
         flat = self.goal.flat
         assert flat.y is not None
         gamma = (flat.X @ self.v[:, None, :, None]).squeeze(-1)
-        self.goal.gamma = flat.y.unsqueeze(-1) * gamma
+        self.goal.gamma = flat.averaged(flat.y.unsqueeze(-1) * gamma)
 
     def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
         """``log L`` and its gradient in V, for the present weights."""

@@ -225,7 +225,7 @@ class _Session:
         if self.flat.y is None:
             raise InputError("y", "nothing", "labels, which the loss needs")
         gamma = (self.flat.X @ self.v.unsqueeze(1)).squeeze(-1)
-        self.goal.gamma = self.flat.y.unsqueeze(-1) * gamma
+        self.goal.gamma = self.flat.averaged(self.flat.y.unsqueeze(-1) * gamma)
 
     def run(
         self,
