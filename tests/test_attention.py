@@ -207,7 +207,7 @@ def test_an_empty_batch() -> None:
     data = am.random_data(3, 4, 5, trials=0)
     assert am.probabilities(data, torch.zeros(5, 5).double()).shape == (0, 3, 4)
     assert am.gradient(data, torch.zeros(5, 5).double())[0].shape == (0, 5, 5)
-    for options in ({}, {"parameter": "KQ"}, {"method": "mirror", "p": 3.0}):
+    for options in ({}, {"parameter": "KQ"}, {"parameter": "vW"}, {"method": "mirror", "p": 3.0}):
         assert am.train(data, steps=3, **options).W.shape == (4, 0, 5, 5)
 
 

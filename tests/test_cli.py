@@ -301,6 +301,14 @@ def test_predict_writes_a_page_with_the_words_of_the_file(
     assert run(capsys, "verify", solution)[0] == 0
 
 
+def test_an_empty_batch_is_trained_in_no_time(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = am.random_data(2, 3, 4, trials=0).save(tmp_path / "none.npz")
+    code, out, _ = run(capsys, "train", path, "--steps", "2", "--json")
+    assert (code, json.loads(out)["results"]) == (0, [])
+
+
 def test_the_command_is_installed() -> None:
     command = Path(sys.executable).parent / "attnmargin"
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)

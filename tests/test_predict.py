@@ -1,5 +1,8 @@
 """Predictions, verdicts, and training that confirms them."""
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -303,3 +306,29 @@ def test_guarantees_are_kept_and_alternatives_are_complete(d: int) -> None:
     assert bool(result.agrees[guaranteed].all())
     assert float(result.correlation[-1][guaranteed].min()) >= 0.99
     assert float(result.listed[depends].double().mean()) >= 0.98
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"p": "x"}, "p: got 'x'; needs a number p > 1"),
+        ({"p": None}, "p: got None"),
+        ({"p": [2.0, 3.0]}, "p: got"),
+        ({"p": 10**400}, "p: got 1000"),
+        ({"loss": ["logistic"]}, "loss: got"),
+    ],
+)
+def test_odd_arguments_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(am.InputError, match=re.escape(words)):
+        am.predict(am.random_data(2, 3, 4, name="odd"), **options)
+
+
+@pytest.mark.parametrize(
+    "call", [am.predict, am.scores, am.optimal_tokens, am.check_theory, am.local_selections,
+             am.train],
+)  # fmt: skip
+def test_arrays_are_no_data(call: Any) -> None:
+    with pytest.raises(am.InputError, match="data: got a ndarray; needs an instance of"):
+        call(np.zeros((2, 3, 4)))
+    with pytest.raises(am.InputError, match="prediction: got a ndarray"):
+        am.confirm(np.zeros(3))  # type: ignore[arg-type]

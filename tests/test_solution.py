@@ -1,6 +1,7 @@
 """Status in words, files, members."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,3 +127,15 @@ def test_a_corrupted_file_loads_as_inaccurate(tmp_path: Path) -> None:
     arrays = read_npz(path)
     arrays["W"][1, 2] += 1e-3
     assert am.Solution.load(write_npz(path, arrays)).status == "inaccurate"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rank_limit", [1, 2]), ("rank_limit", "x"), ("rank_limit", 2.7), ("iterations", [1, 2, 3])],
+)
+def test_damaged_extras_of_a_file(tmp_path: Path, name: str, value: Any) -> None:
+    path = am.solve(am.margin_problem([[1.0]], [[1.0]]), "nuc").save(tmp_path / "s.npz")
+    arrays = dict(np.load(path)) | {name: np.array(value)}
+    np.savez(path, **arrays)
+    with pytest.raises(am.InputError, match=f"{name}: got"):
+        am.Solution.load(path)

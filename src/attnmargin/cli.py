@@ -213,10 +213,10 @@ def graph(
     if prompt is not None:
         words = tables.read_prompt(prompt)
         record["next"] = tables.next_record(graphs.next(words)) | {"prompt": words}
-    if graphml is not None:
-        record["graphml"] = str(graphs.to_graphml(graphml))
     if html is not None:
         record["html"] = str(write_graphs(html, graphs, record))
+    if graphml is not None:
+        record["graphml"] = str(graphs.to_graphml(graphml))
     if as_json:
         print_json(record)
     else:

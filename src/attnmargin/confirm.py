@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnmargin.attention import objective, probabilities, sequences
 from attnmargin.builders import token_problem
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_kind
 from attnmargin.locality import locality
 from attnmargin.measure import composed_correlation, correlation, decided
 from attnmargin.predict import Prediction
@@ -126,6 +126,7 @@ def confirm(
         >>> bool(result.agrees), bool(result.correlation[-1] > 0.99)
         (True, True)
     """
+    check_kind("prediction", prediction, Prediction)
     if not isinstance(steps, int) or steps < 1:
         raise InputError("steps", f"{steps!r}", "at least one step")
     run = train(

@@ -26,6 +26,21 @@ def check_whole(least: int = 1, /, **values: object) -> None:
             raise InputError(name, repr(value), f"a whole number of at least {least}")
 
 
+def check_kind(argument: str, value: object, kind: type) -> None:
+    """Refuse what is not of a class of the library."""
+    if not isinstance(value, kind):
+        got = f"a {type(value).__name__}"
+        raise InputError(argument, got, f"an instance of am.{kind.__name__}")
+
+
+def check_number(argument: str, value: object, needs: str) -> float:
+    """A value as a float, refused if it is none."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError(argument, f"{value!r:.80}", needs) from None
+
+
 class InfeasibleError(AttnMarginError):
     """No W satisfies the rows of a problem."""
 

@@ -133,6 +133,6 @@ def as_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    if loss not in LOSSES:
-        raise InputError("loss", repr(loss), f"one of {', '.join(LOSSES)}, or a Loss")
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise InputError("loss", f"{loss!r:.80}", f"one of {', '.join(LOSSES)}, or a Loss")
     return LOSSES[loss]()

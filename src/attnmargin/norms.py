@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_number
 
 
 class Norm(ABC):
@@ -93,8 +93,10 @@ class Lp(Norm):
     p: float
 
     def __post_init__(self) -> None:
-        if not 1.0 < self.p < float("inf"):
-            raise InputError("norm", f"p = {self.p:g}", "a finite p > 1")
+        p = check_number("norm", self.p, "a finite p > 1")
+        if not 1.0 < p < float("inf"):
+            raise InputError("norm", f"p = {p:g}", "a finite p > 1")
+        object.__setattr__(self, "p", p)
 
     @property
     def name(self) -> str:
@@ -121,12 +123,7 @@ def as_norm(norm: "str | float | Norm") -> Norm:
         return Frobenius()
     if norm == "nuc":
         return Nuclear()
-    try:
-        return Lp(float(norm))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("norm", repr(norm), "'fro', 'nuc' or a number p > 1") from None
+    return Lp(check_number("norm", norm, "'fro', 'nuc' or a number p > 1"))
 
 
 def mirror(x: Tensor, p: "float | Tensor") -> Tensor:

@@ -13,7 +13,7 @@ from attnmargin.builders import finite_problem, token_problem
 from attnmargin.certify import Status
 from attnmargin.composition import optimal_composition, unique_composition
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_kind, check_number
 from attnmargin.heads import Head, HeadLike, as_head
 from attnmargin.locality import support_of
 from attnmargin.losses import Loss
@@ -176,6 +176,8 @@ def predict(
         >>> prediction.selection.tolist(), round(float(prediction.margin), 4)
         ([1, 4, 1, 3, 0], 0.4796)
     """
+    check_kind("data", data, AttentionData)
+    p = check_number("p", p, "a number p > 1")
     if data.X.device.type != "cpu":
         # Small exact problems, one after the other: the CPU's compiled solvers are for them.
         home = predict(data.to("cpu"), parameter, p, loss=loss, head=head, limit=limit,
@@ -185,7 +187,7 @@ def predict(
     if chosen is not None:
         return _predict_sets(data, parameter, p, loss, chosen)
     _refuse_ties(data)
-    facts = Facts(data, parameter, float(p), loss, limit, progress)
+    facts = Facts(data, parameter, p, loss, limit, progress)
     checks = all_checks(facts)
     searches = np.empty(tuple(data.batch_shape), dtype=object)
     for index, search in zip(np.ndindex(*data.batch_shape), facts.searches, strict=True):
@@ -193,7 +195,7 @@ def predict(
     return Prediction(
         data,
         parameter,
-        float(p),
+        p,
         loss,
         None,
         facts.norm,

@@ -20,7 +20,7 @@ from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.cones import barrier
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_kind
 from attnmargin.locality import Locality, locality
 from attnmargin.norms import Frobenius, Norm, as_norm
 from attnmargin.sample import seed_of
@@ -174,6 +174,7 @@ def local_selections(
         >>> print(found)
         5 locally optimal selections; searched 64 of 64
     """
+    check_kind("data", data, AttentionData)
     if data.batch_shape:
         raise InputError("data", repr(data), "one instance, such as data[0]")
     norm = as_norm(norm)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from attnmargin.arrays import Array, integers
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_kind
 from attnmargin.problem import LAST_TOKEN
 from attnmargin.solution import Solution
 
@@ -22,6 +22,7 @@ def scores(data: AttentionData) -> Tensor:
         >>> am.scores(data).tolist()
         [[-2.0, -1.0]]
     """
+    check_kind("data", data, AttentionData)
     if data.y is None or data.v is None:
         missing = "y" if data.y is None else "v"
         raise InputError(missing, "nothing", "labels y and a head v, which scores are made of")

@@ -181,5 +181,15 @@ class Solution:
         iterations = torch.zeros(problem.batch_shape, dtype=torch.int64)
         if "iterations" in arrays:
             iterations = integers("iterations", arrays["iterations"], W)
-        limit = int(arrays["rank_limit"]) if "rank_limit" in arrays else None
+            if iterations.shape != problem.batch_shape:
+                got = f"shape {tuple(iterations.shape)}"
+                raise InputError("iterations", got, f"{tuple(problem.batch_shape)}")
+        limit = _limit(arrays["rank_limit"]) if "rank_limit" in arrays else None
         return cls(problem, norm, W, dual, certify(problem, norm, W, dual), iterations, limit)
+
+
+def _limit(stored: Any) -> int:
+    """The rank that a file says W was limited to."""
+    if np.shape(stored) != () or np.asarray(stored).dtype.kind not in "iu":
+        raise InputError("rank_limit", f"{stored!s:.80}", "a whole number")
+    return int(stored)

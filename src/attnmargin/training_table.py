@@ -60,7 +60,7 @@ def training_record(data: AttentionData, run: Trajectory, norm: str | float) -> 
     return {
         "steps": int(run.steps[-1]),
         "norm of the svm": solution.norm.name,
-        "sequences": selection[solution.problem.members()[0]].numel(),
+        "sequences": selection.shape[len(data.batch_shape) :].numel(),
         "results": results,
         "notes": list(run.notes),
     }

@@ -1,6 +1,7 @@
 """The table of all checks."""
 
 from attnmargin.data import AttentionData
+from attnmargin.errors import check_kind, check_number
 from attnmargin.losses import Loss
 from attnmargin.theory import paper_a, paper_a_local, paper_b
 from attnmargin.theory.check import Check
@@ -74,4 +75,6 @@ def check_theory(
         >>> print(next(check for check in checks if check.label == "A: Assumption B.2"))
         A: Assumption B.2: holds (largest difference of such scores 0, smallest score gap 0.196371)
     """
+    check_kind("data", data, AttentionData)
+    p = check_number("p", p, "a number p > 1")
     return all_checks(Facts(data, parameter, p, loss, limit))

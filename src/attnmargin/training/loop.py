@@ -12,7 +12,7 @@ from attnmargin.arrays import Array, as_tensor
 from attnmargin.attention import Objective, Slope, objective
 from attnmargin.compiled import can_compile
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_whole
+from attnmargin.errors import InputError, check_kind, check_number, check_whole
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Guarded, Rate, Rates, as_rates
@@ -88,6 +88,7 @@ def train(
         >>> bool((am.correlation(run.W[-1], solution.W) > 0.99).all())
         True
     """
+    check_kind("data", data, AttentionData)
     rule = _rule(data, method, p, normalize, penalty, lr)
     _check(parameter, steps, record)
     _check_guard(lr, parameter == "W" and method == "gd" and normalize and not penalty)
@@ -130,7 +131,7 @@ def _rule(
     if not isinstance(penalty, float | int) or not 0.0 <= penalty < math.inf:
         raise InputError("penalty", repr(penalty), "a number that is not negative")
     log_penalty = math.log(2.0) + math.log(penalty) if penalty > 0.0 else None
-    return Rule(power, normalize, log_penalty)
+    return Rule(power, check_number("normalize", normalize, "True or False") != 0.0, log_penalty)
 
 
 def _power(data: AttentionData, p: float | Array) -> float | Tensor:

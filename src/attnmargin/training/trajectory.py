@@ -89,6 +89,8 @@ class Recorder:
 
     def __init__(self, flat: Sequences, watch: Watch | None = None, keep_weights: bool = True):
         self.flat, self.watch, self.keep_weights = flat, watch or {}, keep_weights
+        if not isinstance(self.watch, Mapping):
+            raise InputError("watch", f"a {type(watch).__name__}", "names with functions of W")
         self.rows: dict[str, list[Tensor]] = {}
         self.watched: dict[str, list[Tensor]] = {}
 
@@ -120,7 +122,7 @@ class Recorder:
             log_gradient=log_gradient.reshape(batch),
         )
         if v is not None:
-            self._add(heads=v.reshape(*batch, -1).clone())
+            self._add(heads=v.reshape(*batch, v.shape[1]).clone())
         if self.keep_weights or self.watch:
             W = weights.matrix()
             W = W.reshape(*batch, *W.shape[-2:])
