@@ -12,6 +12,7 @@ lose no digit of the direction.
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import torch
@@ -51,9 +52,11 @@ class Sequences:
             return torch.zeros(self.X.shape[:-1], dtype=torch.bool)
         return self.hidden.contiguous()
 
-    def still(self) -> Tensor:
-        """Which queries are zero and weigh all tokens alike, whatever W is, bool ``(B, N, 1)``."""
-        return (self.z == 0).all(-1, keepdim=True)
+    @cached_property
+    def still(self) -> Tensor | None:
+        """Which queries are zero and weigh all tokens alike, bool ``(B, N, 1)``; None if none."""
+        zero = (self.z == 0).all(-1, keepdim=True)
+        return zero if bool(zero.any()) else None
 
     def averaged(self, gamma: Tensor) -> Tensor:
         """Scores ``(B, N, T)``, their mean for all tokens of a query that is zero.
@@ -61,11 +64,10 @@ class Sequences:
         Its output is that mean, and it pulls nowhere; but its attention never saturates, and would
         set the scale below which the pull of others is lost.
         """
-        still = self.still()
-        if not bool(still.any()):
+        if self.still is None:
             return gamma
         seen = ~self.unseen().to(gamma.device)
-        return torch.where(still, (gamma * seen).sum(-1, True) / seen.sum(-1, True), gamma)
+        return torch.where(self.still, (gamma * seen).sum(-1, True) / seen.sum(-1, True), gamma)
 
     def dense(self) -> tuple[Tensor, Tensor]:
         """Tokens and queries as dense arrays."""
@@ -186,7 +188,8 @@ class Objective:
             pull = self.head.pull(o, self.flat.y, self.loss)
             g = (self.flat.X @ pull.direction.unsqueeze(-1)).squeeze(-1)
             lift = g - g.gather(-1, top)
-            pulled = lift.masked_fill(self.flat.still(), 0.0)
+            still = self.flat.still
+            pulled = lift if still is None else lift.masked_fill(still, 0.0)
             mean = (s * lift).sum(-1, keepdim=True)
             loss, log_slope = pull.loss, pull.log_slope
         c, log_scale = _coefficients(log_s, s, pulled, log_slope)
