@@ -135,3 +135,19 @@ def test_every_small_instance_is_settled(
         A, b, _ = dense_rows(problem)
         assert (A @ solution.W.flatten().numpy() >= b - 1e-8 * np.abs(b)).all()
         assert float(solution.certificate.gap) <= 1e-9
+
+
+@pytest.mark.parametrize("norm", ["nuc", 1.5, 3.0])
+@pytest.mark.parametrize("method", ["interior", "lockstep"])
+@pytest.mark.parametrize("share", [1e-3, 1e-5, 1e-7])
+def test_shares_that_are_almost_equal(norm: str | float, method: str, share: float) -> None:
+    """Equalities with bounds far below the size of W are met to their own digits."""
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(20, 2, 3, 6)), rng.normal(size=(20, 2, 6))
+    shares = np.ones((20, 2, 3)) + share * rng.normal(size=(20, 2, 3))
+    shares[:, 0, 0] += 0.5
+    problem = am.finite_problem(X, z, shares / shares.sum(-1, keepdims=True))
+    solution = am.solve(problem, norm, method=method)
+    assert bool(solution.optimal.all())
+    exact = am.solve(problem, norm)
+    torch.testing.assert_close(solution.norm.value(solution.W), exact.norm.value(exact.W))

@@ -13,6 +13,7 @@ from attnmargin.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution
+from attnmargin.solvers.equalities import on_equalities
 from attnmargin.solvers.frobenius import METHODS as FROBENIUS_METHODS
 from attnmargin.solvers.frobenius import solve_frobenius
 from attnmargin.solvers.interior import METHODS as INTERIOR_METHODS
@@ -122,12 +123,12 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
         check_compiled(method, problem.left.device)
     if _is_frobenius(norm):
         rows = None if warm is None else warm.rows()
-        answer = solve_frobenius(problem, rows, method)
-    elif isinstance(norm, Lp):
+        return _deliver(problem, norm, *solve_frobenius(problem, rows, method))
+    if isinstance(norm, Lp):
         answer = solve_lp(problem, norm.p, warm, method)
     else:
         answer = solve_nuclear(problem, warm, method)
-    return _deliver(problem, norm, *answer)
+    return on_equalities(_deliver(problem, norm, *answer))
 
 
 def _check(norm: Norm, method: str, rank: int | None) -> None:

@@ -1,0 +1,50 @@
+"""The last digits of equalities, which interior points leave to the size of W."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.certify import Status, certify
+from attnmargin.problem import MarginProblem
+from attnmargin.solution import Solution
+
+# Eigenvalues of the Gram matrix below this share of the largest are those of rows that repeat.
+_REPEATED = 1e-10
+
+
+def on_equalities(solution: Solution) -> Solution:
+    """Move inaccurate members onto their equalities, by the shortest way; keep what proves more.
+
+    An equality with a small bound, such as that of two shares that are almost equal, counts
+    relative to its bound, and an error of 1e-12 of the size of W is too much for it.
+    """
+    problem, norm = solution.problem, solution.norm
+    wanting = torch.from_numpy(np.asarray(solution.status == Status.INACCURATE))
+    wanting = wanting.to(problem.mask.device) & _equalities(problem).any(-1)
+    if not bool(wanting.any()):
+        return solution
+    members = problem[wanting]
+    moved = _moved(members, solution.W[wanting])
+    found = certify(members, norm, moved, solution.dual[wanting])
+    better = found.primal < solution.certificate.primal[wanting]
+    better &= found.gap <= torch.clamp_min(solution.certificate.gap[wanting], found.tolerance)
+    W = solution.W.clone()
+    W[wanting] = moved.where(better[:, None, None], W[wanting])
+    return replace(solution, W=W, certificate=certify(problem, norm, W, solution.dual))
+
+
+def _equalities(problem: MarginProblem) -> Tensor:
+    return problem.equality & problem.mask
+
+
+def _moved(problem: MarginProblem, W: Tensor) -> Tensor:
+    """``W + Aᵀy`` with ``A Aᵀ y = b − A W`` for the equalities A, ``(B, d, e)``."""
+    own = _equalities(problem)
+    pairs = own.unsqueeze(-1) & own.unsqueeze(-2)
+    left, right = problem.left, problem.right
+    gram = ((left @ left.mT) * (right @ right.mT)).where(pairs, 0.0)
+    missing = (problem.bound - problem.apply(W)).where(own, 0.0)
+    y = torch.linalg.pinv(gram, rtol=_REPEATED, hermitian=True) @ missing.unsqueeze(-1)
+    return W + problem.adjoint(y.squeeze(-1))
