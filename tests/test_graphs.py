@@ -413,6 +413,6 @@ def test_labels_outside_of_their_sequence_are_counted(
 ) -> None:
     file = write(tmp_path / "words.txt", ["a b a", "a b c"])
     _, out, _ = command(capsys, "graph", file)
-    assert "1 more sequences were left out" in out
+    assert "Left out: 1 more sequence, whose" in out
     _, out, _ = command(capsys, "graph", file, "--unrealisable", "keep")
-    assert "In 1 sequences the next token is not among the tokens" in out
+    assert "In 1 sequence the next token is not among the tokens" in out

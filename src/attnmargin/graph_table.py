@@ -84,21 +84,26 @@ def graphs_record(graphs: TokenGraphs, *, details: bool = True) -> dict[str, Any
     return record
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def findings(record: dict[str, Any]) -> list[str]:
     """What a record of graphs says, in sentences."""
-    count = f"{record['samples']:,} sequences" if record["samples"] is not None else "A stream"
+    count = "A stream" if record["samples"] is None else _counted(record["samples"], "sequence")
     lines = [
         f"{count} over {record['vocabulary']:,} different tokens: {record['graphs']:,} graphs, one "
         f"per last token, with {record['nodes']:,} nodes and {record['edges']:,} edges."
     ]
     if record["dropped"]:
         lines.append(
-            f"{record['dropped']:,} more sequences were left out: their next token is not among "
-            "their tokens, so attention cannot produce it."
+            f"Left out: {_counted(record['dropped'], 'more sequence')}, whose next token is not "
+            "among the tokens, so that attention cannot produce it; their tokens are counted."
         )
     if record["unrealisable"]:
         lines.append(
-            f"In {record['unrealisable']:,} sequences the next token is not among the tokens: "
+            f"In {_counted(record['unrealisable'], 'sequence')} the next token is not among the "
+            "tokens: "
             "Assumption 2 fails, and the theorems do not apply."
         )
     elif record["acyclic"]:
