@@ -77,6 +77,8 @@ def gradient_flow(
     known = isinstance(p, int | float) and 1.0 < p < float("inf")
     if not known or (parameter == "KQ" and p != 2.0):
         raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W and p, and 2 for KQ")
+    if parameter == "p":  # it has no queries, and zero ones would keep the attention as it is
+        data = AttentionData(data.X, torch.ones_like(data.z), data.y, data.v, data.mask)
     goal = objective(data, head, loss)
     weights, power = movable_start(goal.flat, parameter, init, width, seed), float(p)
     x, h = mirror(weights.vector(), power), goal.flat.X.new_full((len(goal.flat.X), 1), 0.01)
