@@ -214,7 +214,7 @@ def test_the_page_is_whole_and_escapes_names(
     file = write(tmp_path / "odd.jsonl", rows)
     code, out, _ = command(capsys, "graph", file, "--next", "</script> <b> a&b", "--html", page)
     text = page.read_text()
-    assert (code, f"html: {page}" in out) == (0, True)
+    assert (code, f"page: {page}" in out) == (0, True)
     assert text.count("</script>") == 2  # the data, and the code
     assert "<!--" not in text
     assert "<b>" not in text.split('<script type="application/json"')[0]

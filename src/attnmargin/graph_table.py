@@ -186,6 +186,6 @@ def print_record(graphs: TokenGraphs, record: dict[str, Any]) -> None:
         _print_next(record["next"])
     if "last" not in record and "next" not in record:
         _print_graphs(graphs, record)
-    for kind in ("graphml", "html"):
+    for kind, word in (("graphml", "saved"), ("html", "page")):
         if kind in record:
-            click.echo(f"{kind}: {record[kind]}")
+            click.echo(f"{word}: {record[kind]}")

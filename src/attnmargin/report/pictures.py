@@ -64,7 +64,7 @@ def alignment(result: Confirmation) -> Curves:
     steps = result.run.steps.numpy()
     off = np.clip(1.0 - result.correlation.numpy(), 1e-16, None)
     return Curves(
-        title="the weights turn to the prediction",
+        title="how far the weights are from the prediction",
         axes=("training step", "1 − correlation (0 is the same direction)"),
         logarithmic=(True, True),
         curves=[{"name": "1 − correlation with W_mm", "x": steps[1:], "y": off[1:]}],
@@ -78,7 +78,7 @@ def attention_share(prediction: Prediction, result: Confirmation) -> Curves:
     share = torch.stack(shares)
     steps = run.steps.numpy()
     return Curves(
-        title="the selected tokens win the attention",
+        title="attention of the predicted tokens",
         axes=("training step", "share of attention (1 is all)"),
         logarithmic=(True, False),
         curves=[
