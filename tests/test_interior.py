@@ -149,5 +149,16 @@ def test_shares_that_are_almost_equal(norm: str | float, method: str, share: flo
     problem = am.finite_problem(X, z, shares / shares.sum(-1, keepdims=True))
     solution = am.solve(problem, norm, method=method)
     assert bool(solution.optimal.all())
-    exact = am.solve(problem, norm)
+    other = {"interior": "lockstep", "lockstep": "interior"}[method]
+    exact = am.solve(problem, norm, method=other)
     torch.testing.assert_close(solution.norm.value(solution.W), exact.norm.value(exact.W))
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e78])
+def test_equalities_of_any_scale(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(2, 2, 3, 6)), rng.normal(size=(2, 2, 6))
+    X[1], z[1] = X[1] * scale, z[1] * scale
+    shares = np.ones((2, 2, 3)) + 1e-6 * rng.normal(size=(2, 2, 3))
+    problem = am.finite_problem(X, z, shares / shares.sum(-1, keepdims=True))
+    assert bool(am.solve(problem, "nuc").optimal.all())

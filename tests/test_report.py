@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import attnmargin as am
+from attnmargin.measure import decided
 from attnmargin.plot import svg
 from attnmargin.plot_labels import place_names
 from attnmargin.report import prediction_page
@@ -199,6 +200,21 @@ def test_weights_that_rest_at_zero_select_nothing() -> None:
     assert "stable choices below" not in text
 
 
+def test_ties_that_no_weights_can_break_do_not_count() -> None:
+    """A zero query, and a sequence that holds its best token twice."""
+    data = am.random_data(4, 4, 8, name="tied")
+    still, X = data.z.clone(), data.X.clone()
+    still[0] = 0.0
+    best = int(am.optimal_tokens(data)[0])
+    X[0, (best + 1) % 4] = X[0, best]
+    for tied in (am.AttentionData(data.X, still, data.y, data.v),
+                 am.AttentionData(X, data.z, data.y, data.v)):  # fmt: skip
+        run = am.train(tied, steps=2000, record=2000)
+        assert [bool(decided(tied, W)) for W in run.W] == [False, True]
+    many = am.random_data(2, 5000, 4, name="many")
+    assert bool(decided(many, am.train(many, steps=3, record=3).W[-1]))
+
+
 def test_a_long_first_step_is_told_where_the_start_matters() -> None:
     for k in range(40):
         prediction = am.predict(am.random_data(5, 4, 6, name=f"step{k}"))
@@ -211,7 +227,8 @@ def test_a_long_first_step_is_told_where_the_start_matters() -> None:
 
 
 @pytest.mark.parametrize(("how", "norm"), [({}, ""), ({"parameter": "KQ"}, " --norm nuc"),
-                                           ({"p": 3.0}, " --norm 3")])  # fmt: skip
+                                           ({"p": 3.0}, " --norm 3"),
+                                           ({"p": 1.2345678}, " --norm 1.2345678")])  # fmt: skip
 def test_the_page_tells_how_to_make_it_again(how: dict[str, object], norm: str) -> None:
     data = am.random_data(2, 3, 4, name="again")
     page = prediction_page(am.predict(data, **how), command="made so", file="my data.npz")  # type: ignore[arg-type]

@@ -564,3 +564,12 @@ def test_a_zero_query_does_not_stop_the_others(
     if not options:
         still = math.log1p(math.exp(-0.5))
         assert float(both.loss[-1]) == pytest.approx((float(alone.loss[-1]) + still) / 2)
+
+
+def test_given_scores_of_a_query_that_sees_nothing() -> None:
+    rng = np.random.default_rng(0)
+    X, z, v = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4)), rng.normal(size=4)
+    data = am.AttentionData(X, z, [1.0, 1.0], v, [[True] * 3, [False] * 3])
+    plain, scored = (am.train(data, steps=1, head=h) for h in ("linear", am.ScoreHead(X @ v)))
+    torch.testing.assert_close(plain.loss, scored.loss)
+    torch.testing.assert_close(plain.W, scored.W)

@@ -237,6 +237,8 @@ def objective(
         gamma = scores(data).expand(*flat.batch, *flat.queries, data.T)
         gamma = gamma.reshape(flat.X.shape[:-1])
         gamma = gamma.nan_to_num(neginf=0.0)
+    if gamma is not None and flat.blind is not None:
+        gamma = gamma.masked_fill(flat.blind.unsqueeze(-1), 0.0)
     gamma = None if gamma is None else flat.averaged(gamma)
     if gamma is not None and isinstance(as_loss(loss), Log) and not bool((gamma >= 0).all()):
         needs = "scores that are not negative: their mean is the u of −log u"

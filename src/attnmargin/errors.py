@@ -36,6 +36,8 @@ def check_kind(argument: str, value: object, kind: type) -> None:
 def check_number(argument: str, value: object, needs: str) -> float:
     """A value as a float, refused if it is none."""
     try:
+        if isinstance(value, str | bytes):
+            raise TypeError
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise InputError(argument, f"{value!r:.80}", needs) from None

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from attnmargin.arrays import Array, broadcast, finite, floats, integers, tiny
-from attnmargin.attention import probabilities
+from attnmargin.attention import probabilities, sequences
 from attnmargin.data import AttentionData
 from attnmargin.errors import InputError
 from attnmargin.norms import mirror, power_norm
 from attnmargin.selection import optimal_tokens
 
-# Difference of two probabilities below which neither token is the more likely one.
+# Relative difference of probabilities below which neither token is the more likely one.
 _TIED = 1e-6
 
 
@@ -153,7 +153,8 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
 def decided(data: AttentionData, W: Array) -> Tensor:
     """Whether one token of every sequence is more likely than all others, bool ``(*B)``.
 
-    Weights that rest at zero select nothing: all tokens are equally likely.
+    Weights that rest at zero select nothing: all tokens are equally likely. Ties that no W can
+    break do not count: those of equal tokens, and of a query that is zero.
 
     Example:
         >>> import attnmargin as am
@@ -162,11 +163,15 @@ def decided(data: AttentionData, W: Array) -> Tensor:
         >>> bool(decided(data, [[0.0] * 5] * 5)), bool(decided(data, am.predict(data).direction))
         (False, True)
     """
-    best = probabilities(data, W).topk(min(2, data.T), -1).values
-    tied = (best[..., 0] - best[..., -1] < _TIED) & (best[..., 0] > 0)
-    if data.T == 1:
-        tied = torch.zeros_like(tied)
-    return ~tied.flatten(len(data.batch_shape)).any(-1)
+    flat = sequences(data)
+    s = probabilities(data, W).reshape(flat.X.shape[:-1])
+    best, top = s.max(-1, keepdim=True)
+    first = flat.X.gather(-2, top.unsqueeze(-1).expand(*top.shape, data.d))
+    other = torch.ne(flat.X, first).any(-1)
+    tied = ((s >= (1.0 - _TIED) * best) & other).any(-1)
+    if flat.still is not None:
+        tied &= ~flat.still.squeeze(-1)
+    return ~tied.any(-1).reshape(data.batch_shape)
 
 
 def rank_profile(W: Array) -> Tensor:

@@ -123,7 +123,12 @@ def as_norm(norm: "str | float | Norm") -> Norm:
         return Frobenius()
     if norm == "nuc":
         return Nuclear()
-    return Lp(check_number("norm", norm, "'fro', 'nuc' or a number p > 1"))
+    try:
+        return Lp(float(norm))
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("norm", f"{norm!r:.80}", "'fro', 'nuc' or a number p > 1") from None
 
 
 def mirror(x: Tensor, p: "float | Tensor") -> Tensor:

@@ -5,8 +5,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-Box = tuple[float, float, float, float]  # left, bottom, right, top
-
 # Half of the room of a mark, and the height of a line and width of a letter, at font size 1.
 _MARK, _HEIGHT, _WIDTH = 5.0, 1.1, 0.58
 
@@ -36,40 +34,33 @@ def place_names(
         array([[  7.,   5.],
                [  7., -16.]])
     """
-    marks: list[Box] = [(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in points.tolist()]
-    taken: list[Box] = []
+    boxes = np.concatenate((points - _MARK, points + _MARK), -1)  # what is taken
+    frames = np.array([[0.0, 0.0, *frame]])
     found = []
-    for (x, y), name in zip(points.tolist(), names, strict=True):
+    for point, name in zip(points, names, strict=True):
         width, height = _WIDTH * size * len(name), _HEIGHT * size
         places = _around(width, height)
-        boxes = [(x + a, y + b, x + a + width, y + b + height) for a, b in places]
-        costs = [
-            sum(_common(box, other) for other in (*taken, *marks)) + 2 * _outside(box, frame)
-            for box in boxes
-        ]
-        best = int(np.argmin(costs))
-        taken.append(boxes[best])
+        low = point + places
+        own = np.concatenate((low, low + np.array((width, height))), -1)
+        best = int(np.argmin(_shared(own, boxes) - 2 * _shared(own, frames)))
+        boxes = np.concatenate((boxes, own[best : best + 1]))
         found.append(places[best])
     return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
-def _around(width: float, height: float) -> list[tuple[float, float]]:
+def _around(width: float, height: float) -> NDArray[np.float64]:
     """Places around a point: to the right and to the left, above and below, near and farther."""
     aside = (7.0, -7.0 - width, -width / 2)
     up = (5.0, -5.0 - height)
     far = (5.0 + height, -5.0 - 2 * height, 5.0 + 2 * height, -5.0 - 3 * height)
     beside = [(a, -height / 2) for a in aside[:2]]
-    return [*product(aside[:2], up), *beside, *product(aside[2:], (8.0, -8.0 - height)),
-            *product(aside, far)]  # fmt: skip
+    return np.array([*product(aside[:2], up), *beside, *product(aside[2:], (8.0, -8.0 - height)),
+                     *product(aside, far)])  # fmt: skip
 
 
-def _common(a: Box, b: Box) -> float:
-    """The area that two boxes share."""
-    wide, high = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    return wide * high if wide > 0.0 and high > 0.0 else 0.0
-
-
-def _outside(box: Box, frame: tuple[float, float]) -> float:
-    """The area of a box that is outside of the frame."""
-    whole = (box[2] - box[0]) * (box[3] - box[1])
-    return whole - _common(box, (0.0, 0.0, *frame))
+def _shared(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The area that each box, ``(P, 4)``, shares with all others, ``(M, 4)``, together."""
+    a, b = boxes[:, None], others[None]
+    sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
+    area: NDArray[np.float64] = sides.clip(0.0).prod(-1).sum(-1)
+    return area

@@ -190,6 +190,6 @@ class Solution:
 
 def _limit(stored: Any) -> int:
     """The rank that a file says W was limited to."""
-    if np.shape(stored) != () or np.asarray(stored).dtype.kind not in "iu":
-        raise InputError("rank_limit", f"{stored!s:.80}", "a whole number")
+    if np.shape(stored) != () or np.asarray(stored).dtype.kind not in "iu" or stored < 1:
+        raise InputError("rank_limit", f"{stored!s:.80}", "a whole number of at least 1")
     return int(stored)

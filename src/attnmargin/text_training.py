@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attnmargin.checkpoint import read_tensors, refuse_another, write_tensors
-from attnmargin.errors import InputError, check_number, check_whole
+from attnmargin.errors import InputError, check_whole
 from attnmargin.files import make_folder, write_whole
 from attnmargin.optim import MirrorDescent
 from attnmargin.pieces import Pieces
@@ -47,8 +47,8 @@ class Recipe:
         check_whole(batch=self.batch, epochs=self.epochs, parts=self.parts, multiple=self.multiple)
         if not isinstance(self.seed, int):
             raise InputError("seed", repr(self.seed), "a whole number")
-        if not check_number("stop", self.stop, "an accuracy above 0") > 0.0:
-            raise InputError("stop", f"{self.stop}", "an accuracy above 0")
+        if not isinstance(self.stop, int | float) or not self.stop > 0.0:
+            raise InputError("stop", f"{self.stop!r}", "an accuracy above 0")
 
 
 @final

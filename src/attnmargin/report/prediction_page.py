@@ -323,7 +323,7 @@ def _certificate(prediction: Prediction) -> str:
 
 def _again(prediction: Prediction, command: str, file: str) -> str:
     items = "".join(f"<li>Paper {name}: {escape(text)}.</li>" for name, text in _PAPERS)
-    power = {"KQ": "nuc"}.get(prediction.parameter, f"{prediction.p:g}")
+    power = {"KQ": "nuc"}.get(prediction.parameter, f"{prediction.p!r}".removesuffix(".0"))
     norm = "" if power == "2" else f" --norm {power}"
     solving = f"attnmargin solve {shlex.quote(file)}{norm} --out solution.npz"
     code = f"{command}\n{solving}\nattnmargin verify solution.npz"

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.arrays import tiny
 from attnmargin.certify import Status, certify
+from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution
 
@@ -43,8 +45,11 @@ def _moved(problem: MarginProblem, W: Tensor) -> Tensor:
     """``W + Aᵀy`` with ``A Aᵀ y = b − A W`` for the equalities A, ``(B, d, e)``."""
     own = _equalities(problem)
     pairs = own.unsqueeze(-1) & own.unsqueeze(-2)
-    left, right = problem.left, problem.right
+    # Rows of length one: squares of long ones overflow.
+    left, right = (x / scaled_norm(x).clamp_min(tiny(x)).unsqueeze(-1)
+                   for x in (problem.left, problem.right))  # fmt: skip
     gram = ((left @ left.mT) * (right @ right.mT)).where(pairs, 0.0)
-    missing = (problem.bound - problem.apply(W)).where(own, 0.0)
-    y = torch.linalg.pinv(gram, rtol=_REPEATED, hermitian=True) @ missing.unsqueeze(-1)
-    return W + problem.adjoint(y.squeeze(-1))
+    missing = (problem.bound - problem.apply(W)) / problem.lengths().clamp_min(tiny(W))
+    y = torch.linalg.pinv(gram, rtol=_REPEATED, hermitian=True)
+    y = y @ missing.where(own, 0.0).unsqueeze(-1)
+    return W + left.mT @ (y * right)

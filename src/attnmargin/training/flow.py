@@ -16,7 +16,7 @@ from torch import Tensor
 from attnmargin.arrays import tiny
 from attnmargin.attention import objective
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_whole
+from attnmargin.errors import InputError, check_kind, check_whole
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Loss
 from attnmargin.norms import inverse_mirror, mirror, power_norm
@@ -68,6 +68,7 @@ def gradient_flow(
         >>> run.steps.tolist(), bool(run.log_gradient[-1] < -300)
         ([0.0, 1000.0, 2000.0], True)
     """
+    check_kind("data", data, AttentionData)
     if parameter not in ("W", "KQ", "p"):
         raise InputError("parameter", repr(parameter), "'W', 'KQ' or 'p'")
     for name, value in (("length", length), ("tolerance", tolerance)):

@@ -131,7 +131,9 @@ def _rule(
     if not isinstance(penalty, float | int) or not 0.0 <= penalty < math.inf:
         raise InputError("penalty", repr(penalty), "a number that is not negative")
     log_penalty = math.log(2.0) + math.log(penalty) if penalty > 0.0 else None
-    return Rule(power, check_number("normalize", normalize, "True or False") != 0.0, log_penalty)
+    if check_number("normalize", normalize, "True or False") not in (0.0, 1.0):
+        raise InputError("normalize", repr(normalize), "True or False")
+    return Rule(power, bool(normalize), log_penalty)
 
 
 def _power(data: AttentionData, p: float | Array) -> float | Tensor:

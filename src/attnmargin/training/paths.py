@@ -20,7 +20,7 @@ from torch import Tensor
 from attnmargin.arrays import Array, as_tensor, integers
 from attnmargin.attention import Objective, Sequences, objective
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
+from attnmargin.errors import InputError, check_kind
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Log, Loss
 from attnmargin.training.joint import JointSphere
@@ -81,6 +81,7 @@ def regularization_path(
         >>> bool((off.diff() < 0).all()), bool(off[-1] < 1e-3)
         (True, True)
     """
+    check_kind("data", data, AttentionData)
     radii = _check(radii, parameter, p)
     if selection is not None and (init is None or parameter == "vW"):
         needs = "'W' or 'KQ', and a start in the cone of the selection, such as its SVM"

@@ -88,9 +88,9 @@ class Recorder:
     """Collects rows of a trajectory."""
 
     def __init__(self, flat: Sequences, watch: Watch | None = None, keep_weights: bool = True):
-        self.flat, self.watch, self.keep_weights = flat, watch or {}, keep_weights
-        if not isinstance(self.watch, Mapping):
+        if watch is not None and not isinstance(watch, Mapping):
             raise InputError("watch", f"a {type(watch).__name__}", "names with functions of W")
+        self.flat, self.watch, self.keep_weights = flat, watch or {}, keep_weights
         self.rows: dict[str, list[Tensor]] = {}
         self.watched: dict[str, list[Tensor]] = {}
 
