@@ -49,7 +49,7 @@ class Sequences:
     def unseen(self) -> Tensor:
         """Which tokens are hidden, bool ``(B, N, T)``, as a dense array."""
         if self.hidden is None:
-            return torch.zeros(self.X.shape[:-1], dtype=torch.bool)
+            return torch.zeros(self.X.shape[:-1], dtype=torch.bool, device=self.X.device)
         return self.hidden.contiguous()
 
     @cached_property
@@ -59,14 +59,16 @@ class Sequences:
         return zero if bool(zero.any()) else None
 
     def averaged(self, gamma: Tensor) -> Tensor:
-        """Scores ``(B, N, T)``, their mean for all tokens of a query that is zero.
+        """Scores ``(B, N, T)``: zero if nothing is seen, the mean for all tokens of a zero query.
 
-        Its output is that mean, and it pulls nowhere; but its attention never saturates, and would
-        set the scale below which the pull of others is lost.
+        The output of a zero query is that mean, and it pulls nowhere; but its attention never
+        saturates, and would set the scale below which the pull of others is lost.
         """
+        if self.blind is not None:
+            gamma = gamma.masked_fill(self.blind.unsqueeze(-1), 0.0)
         if self.still is None:
             return gamma
-        seen = ~self.unseen().to(gamma.device)
+        seen = ~self.unseen()
         return torch.where(self.still, (gamma * seen).sum(-1, True) / seen.sum(-1, True), gamma)
 
     def dense(self) -> tuple[Tensor, Tensor]:
@@ -97,16 +99,16 @@ def sequences(data: AttentionData) -> Sequences:
             mask = mask.squeeze(-2)
         hidden = ~mask.expand(*batch, *queries, T).reshape(B, N, T)
         if bool((blind := hidden.all(-1)).any()):
-            return _without_blind(Sequences(X, z, hidden, y, batch, queries, blind), blind)
+            return _without_blind(Sequences(X, z, hidden, y, batch, queries), blind)
     return Sequences(X, z, hidden, y, batch, queries)
 
 
 def _without_blind(flat: Sequences, blind: Tensor) -> Sequences:
     """Queries that see nothing as ones that see a single zero: they have a loss, and no pull."""
-    assert flat.hidden is not None
     first = torch.arange(flat.X.shape[-2], device=blind.device) == 0
-    hidden = flat.hidden & ~(blind.unsqueeze(-1) & first)
-    return replace(flat, X=flat.X.masked_fill(blind[..., None, None], 0.0), hidden=hidden)
+    hidden = flat.unseen() & ~(blind.unsqueeze(-1) & first)
+    X = flat.X.masked_fill(blind[..., None, None], 0.0)
+    return replace(flat, X=X, hidden=hidden, blind=blind)
 
 
 def _weights(data: AttentionData, W: Array) -> Tensor:
@@ -232,14 +234,11 @@ def objective(
     chosen, flat = as_head(head), sequences(data)
     gamma = None
     if isinstance(head, ScoreHead):
-        gamma = head.of(flat.X)
+        gamma = flat.averaged(head.of(flat.X))
     elif chosen is None:
         gamma = scores(data).expand(*flat.batch, *flat.queries, data.T)
         gamma = gamma.reshape(flat.X.shape[:-1])
-        gamma = gamma.nan_to_num(neginf=0.0)
-    if gamma is not None and flat.blind is not None:
-        gamma = gamma.masked_fill(flat.blind.unsqueeze(-1), 0.0)
-    gamma = None if gamma is None else flat.averaged(gamma)
+        gamma = flat.averaged(gamma.nan_to_num(neginf=0.0))
     if gamma is not None and isinstance(as_loss(loss), Log) and not bool((gamma >= 0).all()):
         needs = "scores that are not negative: their mean is the u of −log u"
         raise InputError("loss", f"'log' with the score {float(gamma.min()):g}", needs)
