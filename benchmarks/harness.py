@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import attnmargin as am
-from attnmargin.files import write_whole
+from attnmargin.base.files import write_whole
 from benchmarks.rivals import Answer
 
 RESULTS = Path(__file__).parent / "results"

@@ -10,7 +10,7 @@ import pytest
 
 import attnmargin as am
 from attnmargin import cli
-from attnmargin.files import read_npz, write_npz
+from attnmargin.base.files import read_npz, write_npz
 from tests.problems import optimal_problem
 from tests.test_theory import contradiction
 

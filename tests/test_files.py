@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin.files import read_npz, write_npz, write_whole
+from attnmargin.base.files import read_npz, write_npz, write_whole
 
 
 def test_round_trip(tmp_path: Path) -> None:

@@ -1,6 +1,13 @@
 """attnmargin tells what attention will learn: which tokens it selects, and by what margin."""
 
 from attnmargin.attention import gradient, logits, probabilities
+from attnmargin.base.errors import (
+    AttnMarginError,
+    InaccurateError,
+    InfeasibleError,
+    InputError,
+    MissingPackageError,
+)
 from attnmargin.builders import embedding_problem, finite_problem, label_problem, token_problem
 from attnmargin.certify import Certificate, Status, certify
 from attnmargin.cleaning import Cleaning, clean_tokens
@@ -15,13 +22,6 @@ from attnmargin.embedding_data import (
     important_tokens,
     level_tokens,
     random_embeddings,
-)
-from attnmargin.errors import (
-    AttnMarginError,
-    InaccurateError,
-    InfeasibleError,
-    InputError,
-    MissingPackageError,
 )
 from attnmargin.graphs import (
     Automaton,

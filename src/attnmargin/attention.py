@@ -18,9 +18,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats, tiny
+from attnmargin.base.arrays import Array, finite, floats, tiny
+from attnmargin.base.errors import InputError
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
 from attnmargin.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.losses import Log, Loss, as_loss
 from attnmargin.selection import scores

@@ -6,9 +6,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
+from attnmargin.base.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
+from attnmargin.base.errors import InputError
 from attnmargin.data import check_queries, check_tokens, plus_minus_one, token_ids
-from attnmargin.errors import InputError
 from attnmargin.problem import MarginProblem, RowNames
 
 

@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.arrays import Array, floats
-from attnmargin.errors import InputError
+from attnmargin.base.arrays import Array, floats
+from attnmargin.base.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.problem import MarginProblem
 

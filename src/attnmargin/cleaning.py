@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.errors import MissingPackageError, check_whole
+from attnmargin.base.errors import MissingPackageError, check_whole
 from attnmargin.pieces import Pieces, read_vocabulary, split_words, word_of
 from attnmargin.text import Corpus
 

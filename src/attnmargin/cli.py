@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from attnmargin.errors import AttnMarginError, InputError
+from attnmargin.base.errors import AttnMarginError, InputError
 from attnmargin.version import VERSION
 
 _FILE = click.Path(path_type=Path)
@@ -20,7 +20,7 @@ _FILE = click.Path(path_type=Path)
 def _place(_: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
     """Refuse what cannot be written before the work is done."""
     if path is not None:
-        from attnmargin.files import check_place
+        from attnmargin.base.files import check_place
 
         check_place(path, option.opts[0])
     return path

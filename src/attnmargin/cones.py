@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, floats
 from attnmargin.attention import logits
+from attnmargin.base.arrays import Array, floats
+from attnmargin.base.errors import InputError
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
 from attnmargin.measure import bregman, finite_pair
 from attnmargin.norms import Frobenius, Lp
 from attnmargin.selection import high_tokens, low_tokens

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention import objective, probabilities, sequences
+from attnmargin.base.errors import InputError, check_kind
 from attnmargin.builders import token_problem
-from attnmargin.errors import InputError, check_kind
 from attnmargin.locality import locality
 from attnmargin.measure import composed_correlation, correlation, decided
 from attnmargin.predict import Prediction

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import (
+from attnmargin.base.arrays import (
     Array,
     booleans,
     broadcast,
@@ -17,8 +17,8 @@ from attnmargin.arrays import (
     integers,
     shaped,
 )
-from attnmargin.errors import InputError
-from attnmargin.files import read_npz, write_npz
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import read_npz, write_npz
 
 _TOKENS = "tokens of shape (*B, n, T, d), or a list of n arrays of shape (T_i, d)"
 _QUERIES = "one query per sequence, (*B, n, d), or several, (*B, n, K, d)"

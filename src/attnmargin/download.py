@@ -10,8 +10,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from attnmargin.errors import InputError
-from attnmargin.files import make_folder
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import make_folder
 
 # Maas et al., Learning Word Vectors for Sentiment Analysis, ACL 2011.
 REVIEWS_URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attnmargin.base.errors import InputError, check_whole
 from attnmargin.embedding import EmbeddingModel
-from attnmargin.errors import InputError, check_whole
 from attnmargin.sample import seed_of
 from attnmargin.token_statistics import TokenStatistics, count_tokens
 

@@ -8,8 +8,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats, integers
-from attnmargin.errors import InputError
+from attnmargin.base.arrays import Array, finite, floats, integers
+from attnmargin.base.errors import InputError
 from attnmargin.losses import Loss
 
 

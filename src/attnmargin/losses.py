@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 
 
 class Loss(ABC):

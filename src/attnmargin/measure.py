@@ -6,10 +6,10 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, broadcast, finite, floats, integers, tiny
 from attnmargin.attention import probabilities, sequences
+from attnmargin.base.arrays import Array, broadcast, finite, floats, integers, tiny
+from attnmargin.base.errors import InputError
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
 from attnmargin.norms import mirror, power_norm
 from attnmargin.selection import optimal_tokens
 

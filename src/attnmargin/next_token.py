@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from attnmargin.arrays import Array, booleans, broadcast, finite, floats, integers
+from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, integers
+from attnmargin.base.errors import InputError
 from attnmargin.data import AttentionData, token_ids
-from attnmargin.errors import InputError
 from attnmargin.heads import ScoreHead
 
 

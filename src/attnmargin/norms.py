@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.errors import InputError, check_number
+from attnmargin.base.errors import InputError, check_number
 
 
 class Norm(ABC):

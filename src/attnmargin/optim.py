@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 from attnmargin.mirror_kernel import fits, update
 from attnmargin.norms import scaled_norm
 

@@ -14,8 +14,8 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.errors import InputError, MissingPackageError, check_whole
-from attnmargin.files import make_folder, read_npz, write_npz
+from attnmargin.base.errors import InputError, MissingPackageError, check_whole
+from attnmargin.base.files import make_folder, read_npz, write_npz
 from attnmargin.text import Corpus
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from numpy.typing import NDArray
 
-from attnmargin.errors import MissingPackageError
+from attnmargin.base.errors import MissingPackageError
 from attnmargin.plot_labels import place_names
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.errors import MissingPackageError
+from attnmargin.base.errors import MissingPackageError
 from attnmargin.plot import COLOURS
 
 if TYPE_CHECKING:

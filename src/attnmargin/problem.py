@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.arrays import (
+from attnmargin.base.arrays import (
     Array,
     booleans,
     broadcast,
@@ -22,8 +22,8 @@ from attnmargin.arrays import (
     floats,
     integers,
 )
-from attnmargin.errors import InputError
-from attnmargin.files import read_npz, write_npz
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import read_npz, write_npz
 from attnmargin.norms import scaled_norm
 
 _ROWS = ("left", "query", "bound", "equality", "mask")

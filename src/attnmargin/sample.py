@@ -5,8 +5,8 @@ import hashlib
 import torch
 from torch import Tensor
 
+from attnmargin.base.errors import InputError, check_whole
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_whole
 
 
 def seed_of(*names: object, base: int = 0) -> int:

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention import sequences
+from attnmargin.base.errors import InputError, check_kind
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.cones import barrier
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_kind
 from attnmargin.locality import Locality, locality
 from attnmargin.norms import Frobenius, Norm, as_norm
 from attnmargin.sample import seed_of

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, integers
+from attnmargin.base.arrays import Array, integers
+from attnmargin.base.errors import InputError, check_kind
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_kind
 from attnmargin.problem import LAST_TOKEN
 from attnmargin.solution import Solution
 

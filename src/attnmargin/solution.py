@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import floats, integers
+from attnmargin.base.arrays import floats, integers
+from attnmargin.base.errors import InaccurateError, InfeasibleError, InputError
+from attnmargin.base.files import read_npz, write_npz
 from attnmargin.certify import Certificate, Status, certify, tolerance
-from attnmargin.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.explain import explain_infeasible
-from attnmargin.files import read_npz, write_npz
 from attnmargin.norms import Frobenius, Norm, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.version import VERSION

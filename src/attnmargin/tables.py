@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import read_npz
 from attnmargin.builders import token_problem
 from attnmargin.certify import Certificate, Status
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
 from attnmargin.explain import explain_infeasible, row_words
-from attnmargin.files import read_npz
 from attnmargin.problem import MarginProblem, RowNames
 from attnmargin.selection import optimal_tokens, tied_tokens
 from attnmargin.solution import Solution

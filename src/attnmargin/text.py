@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.sample import seed_of
 
 Row = dict[str, Any]

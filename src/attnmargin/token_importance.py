@@ -6,8 +6,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.errors import InputError
 from attnmargin.cleaning import Cleaning, Step, clean_tokens
-from attnmargin.errors import InputError
 from attnmargin.pieces import Pieces
 from attnmargin.text import Corpus
 from attnmargin.token_statistics import TokenStatistics, count_tokens

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 
 
 @final

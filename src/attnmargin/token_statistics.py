@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 
 
 @final

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from attnmargin.base.errors import InputError, check_whole
 from attnmargin.cleaning import Cleaning
-from attnmargin.errors import InputError, check_whole
 from attnmargin.tables import waiting
 from attnmargin.text import balanced, read_corpus
 from attnmargin.text_training import device_of

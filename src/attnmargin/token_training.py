@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from attnmargin.checkpoint import read_tensors, refuse_another, write_tensors
-from attnmargin.errors import InputError, check_whole
-from attnmargin.files import make_folder
+from attnmargin.base.errors import InputError, check_whole
+from attnmargin.base.files import make_folder
+from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
 from attnmargin.pieces import Pieces
 from attnmargin.sample import seed_of
 from attnmargin.text_training import Batches, check_loss

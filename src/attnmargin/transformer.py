@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnmargin.errors import InputError, check_whole
+from attnmargin.base.errors import InputError, check_whole
 
 
 @final

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.arrays import Array
-from attnmargin.errors import InputError
+from attnmargin.base.arrays import Array
+from attnmargin.base.errors import InputError
 from attnmargin.graphs.cyclic import choices, correction
 from attnmargin.graphs.newton import Choices, minimum
 from attnmargin.graphs.problem import check_embeddings, check_graphs, graph_problem

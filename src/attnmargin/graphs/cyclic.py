@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats
-from attnmargin.errors import InputError
+from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.errors import InputError
 from attnmargin.graphs.newton import Choices, gathered, minimum
 from attnmargin.graphs.problem import check_embeddings, check_graphs
 from attnmargin.graphs.samples import Samples, as_samples

@@ -5,8 +5,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnmargin.errors import MissingPackageError
-from attnmargin.files import write_whole
+from attnmargin.base.errors import MissingPackageError
+from attnmargin.base.files import write_whole
 from attnmargin.graphs.token_graphs import TokenGraphs
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import tee
 from pathlib import Path
 from typing import Any
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 from attnmargin.graphs.token_graphs import TokenGraphs, token_graphs
 
 _JSON = (".jsonl", ".ndjson", ".json")

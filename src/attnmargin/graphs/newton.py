@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 from scipy.sparse import csr_array
 
-from attnmargin.errors import InaccurateError
+from attnmargin.base.errors import InaccurateError
 
 Floats = NDArray[np.float64]
 _MOST, _HALVINGS = 100, 40

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats
-from attnmargin.errors import InputError
+from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.errors import InputError
 from attnmargin.graphs.token_graphs import TokenGraphs
 from attnmargin.problem import LAST_TOKEN, MarginProblem, RowNames
 

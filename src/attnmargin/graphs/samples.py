@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 from attnmargin.graphs.vocabulary import Vocabulary
 
 Ids = NDArray[np.int64]

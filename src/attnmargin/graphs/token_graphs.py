@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 from attnmargin.graphs.edges import EdgeSet, Ids, components_of, distinct, nodes_of
 from attnmargin.graphs.samples import Samples, as_samples, chunks, joined
 from attnmargin.graphs.view import TokenGraph

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 
 # Ids have so many bits, so that three of them fit into one number of 64 bits.
 BITS = 21

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attnmargin.base.files import make_folder
 from attnmargin.builders import token_problem
 from attnmargin.data import AttentionData
-from attnmargin.files import make_folder
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.conjecture import WIDTHS, conjecture_experiment
 from attnmargin.papers.experiment import (

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.files import write_whole
+from attnmargin.base.files import write_whole
 from attnmargin.papers.b_reviews import REVIEWS
 from attnmargin.papers.experiment import (
     Arrays,

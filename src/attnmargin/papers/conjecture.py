@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
+from attnmargin.base.errors import InputError
 from attnmargin.confirm import Confirmation, confirm
-from attnmargin.errors import InputError
 from attnmargin.predict import Prediction, predict
 from attnmargin.sample import random_data
 from attnmargin.search import Progress

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.files import write_whole
 from attnmargin.cleaning import Cleaning
 from attnmargin.embedding_data import level_tokens
-from attnmargin.files import write_whole
 from attnmargin.papers.experiment import (
     Arrays,
     Claim,

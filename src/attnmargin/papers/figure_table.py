@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 from attnmargin.papers.registry import experiments
 from attnmargin.papers.reproduce import (
     Progress,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from attnmargin.errors import InputError
-from attnmargin.files import read_npz, write_npz, write_whole
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import read_npz, write_npz, write_whole
 from attnmargin.papers.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.registry import experiments
 from attnmargin.plot_panels import draw_picture

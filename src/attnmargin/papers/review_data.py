@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 from attnmargin.text import Corpus, read_corpus
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl")

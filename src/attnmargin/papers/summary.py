@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from attnmargin.files import write_whole
+from attnmargin.base.files import write_whole
 from attnmargin.papers.registry import experiments
 from attnmargin.tables import short
 

@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from attnmargin.base.files import make_folder
 from attnmargin.confirm import confirm
-from attnmargin.files import make_folder
 from attnmargin.predict import predict
 from attnmargin.report.prediction_page import write_prediction
 from attnmargin.report.sentences import headline, verdict_sentence

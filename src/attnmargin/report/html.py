@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from attnmargin.files import write_whole
+from attnmargin.base.files import write_whole
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8885; --soft: #8882; --good: #00734f; --bad: #b04a00;

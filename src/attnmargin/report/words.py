@@ -6,8 +6,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from attnmargin.base.errors import InputError
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError
 from attnmargin.predict import Prediction
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline
+from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline
 from attnmargin.solvers.basis import (
     SMALL,
     Basis,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, mix
+from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, mix
 
 # A row closer than this to the span of the active rows counts as lying in it.
 _DEPENDENT = 1e-11

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
+from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
 from attnmargin.solvers.basis import apply, lower, upper
 from attnmargin.solvers.interior import (
     CAREFUL_ITERATIONS,

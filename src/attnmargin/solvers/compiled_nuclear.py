@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, inner, jit
+from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, inner, jit
 from attnmargin.solvers.basis import apply
 from attnmargin.solvers.interior import (
     CAREFUL_ITERATIONS,

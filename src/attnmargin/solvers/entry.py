@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, as_tensor, tiny
+from attnmargin.base.arrays import Array, as_tensor, tiny
+from attnmargin.base.compiled import can_compile, check_compiled
+from attnmargin.base.errors import InputError
 from attnmargin.certify import Status, certify
-from attnmargin.compiled import can_compile, check_compiled
-from attnmargin.errors import InputError
 from attnmargin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solution import Solution

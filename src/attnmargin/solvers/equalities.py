@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import tiny
+from attnmargin.base.arrays import tiny
 from attnmargin.certify import Status, certify
 from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem

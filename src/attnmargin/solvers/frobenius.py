@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.compiled import in_threads
+from attnmargin.base.compiled import in_threads
 from attnmargin.problem import MarginProblem, RowNames
 from attnmargin.solvers.lockstep import solve_lockstep
 

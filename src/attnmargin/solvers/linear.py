@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, Ints, add, dot, jit, mix
+from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, mix
 
 
 @jit

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.compiled import in_threads
+from attnmargin.base.compiled import in_threads
 from attnmargin.norms import scaled_norm
 from attnmargin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.compiled import in_threads
+from attnmargin.base.compiled import in_threads
 from attnmargin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer
 from attnmargin.solvers.interior import (

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import (
+from attnmargin.base.kernels import (
     Bools,
     Floats,
     Ints,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnmargin.errors import MissingPackageError
+from attnmargin.base.errors import MissingPackageError
 from attnmargin.norms import Lp, Norm, Nuclear
 from attnmargin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer, flatten

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 from attnmargin.theory.check import Check, Outcome, holds, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.training.rates import lipschitz

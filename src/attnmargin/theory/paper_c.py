@@ -6,9 +6,9 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats
+from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.errors import InputError
 from attnmargin.certify import Status
-from attnmargin.errors import InputError
 from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
 from attnmargin.graphs.problem import check_embeddings
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared, as_loss

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import tiny
+from attnmargin.base.arrays import tiny
 
 # Maps (B, k) to values (B,) and gradients (B, k); infinite where a point is not allowed.
 Function = Callable[[Tensor], tuple[Tensor, Tensor]]

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import tiny
 from attnmargin.attention import objective
+from attnmargin.base.arrays import tiny
+from attnmargin.base.errors import InputError, check_kind, check_whole
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_kind, check_whole
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Loss
 from attnmargin.norms import inverse_mirror, mirror, power_norm

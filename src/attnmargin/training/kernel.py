@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, add, dot, inner, jit, mix
+from attnmargin.base.kernels import Bools, Floats, add, dot, inner, jit, mix
 from attnmargin.training.slope_kernel import Scores, scores, slope
 
 _TINY = 1e-300

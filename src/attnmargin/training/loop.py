@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, as_tensor
 from attnmargin.attention import Objective, Slope, objective
-from attnmargin.compiled import can_compile
+from attnmargin.base.arrays import Array, as_tensor
+from attnmargin.base.compiled import can_compile
+from attnmargin.base.errors import InputError, check_kind, check_number, check_whole
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_kind, check_number, check_whole
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Guarded, Rate, Rates, as_rates

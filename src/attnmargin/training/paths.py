@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, as_tensor, integers
 from attnmargin.attention import Objective, Sequences, objective
+from attnmargin.base.arrays import Array, as_tensor, integers
+from attnmargin.base.errors import InputError, check_kind
 from attnmargin.data import AttentionData
-from attnmargin.errors import InputError, check_kind
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Log, Loss
 from attnmargin.training.joint import JointSphere

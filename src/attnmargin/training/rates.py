@@ -9,9 +9,9 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import as_tensor, tiny
 from attnmargin.attention import Objective, Slope
-from attnmargin.errors import InputError
+from attnmargin.base.arrays import as_tensor, tiny
+from attnmargin.base.errors import InputError
 from attnmargin.training.weights import Weights
 
 _NEEDS = "a positive number, one per trial, a function of the step, Guarded, 'auto' or 'polyak'"

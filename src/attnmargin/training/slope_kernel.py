@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.kernels import Bools, Floats, jit
+from attnmargin.base.kernels import Bools, Floats, jit
 
 _TINY = 1e-300
 # Logarithms above this can be exponentiated apart without loss.

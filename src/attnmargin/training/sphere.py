@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import tiny
 from attnmargin.attention import Objective
+from attnmargin.base.arrays import tiny
+from attnmargin.base.errors import InputError
 from attnmargin.cones import barrier
-from attnmargin.errors import InputError
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.descent import Function, minimise
 from attnmargin.training.rates import excess

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import Array, finite, floats
 from attnmargin.attention import Sequences
-from attnmargin.errors import InputError, check_whole
+from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.errors import InputError, check_whole
 from attnmargin.sample import seed_of
 from attnmargin.training.weights import Entries, Factors, Movable
 

@@ -8,10 +8,10 @@ from typing import Any, Self, final
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import as_tensor, floats, tiny
 from attnmargin.attention import Sequences, Slope
-from attnmargin.errors import InputError
-from attnmargin.files import read_npz, write_npz
+from attnmargin.base.arrays import as_tensor, floats, tiny
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import read_npz, write_npz
 from attnmargin.training.weights import Weights
 
 Watch = Mapping[str, Callable[[Tensor], Tensor]]

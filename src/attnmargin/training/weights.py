@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.arrays import tiny
 from attnmargin.attention import Sequences, Slope
-from attnmargin.compiled import in_threads
+from attnmargin.base.arrays import tiny
+from attnmargin.base.compiled import in_threads
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 
 # Logits that are carried along are computed anew every so many steps.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 
 # What damaged, encrypted or boastful files make numpy and zipfile raise.
 _UNREADABLE = (

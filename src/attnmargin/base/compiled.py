@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnmargin.errors import InputError, MissingPackageError
+from attnmargin.base.errors import InputError, MissingPackageError
 
 # Fewer problems than this per thread are not worth a thread.
 _WORTH_A_THREAD = 16

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.errors import InputError
-from attnmargin.files import write_whole
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import write_whole
 
 _KINDS = {
     "F64": torch.float64,

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.errors import InputError
+from attnmargin.base.errors import InputError
 
 _LARGEST = 1e100
 Array = Any  # numpy array, torch tensor, number, or nested list of numbers
