@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import attnmargin as am
+from attnmargin.data.demo_reviews import review_data
 from attnmargin.measure import decided
 from attnmargin.plot import svg
 from attnmargin.plot_labels import place_names
@@ -19,7 +20,6 @@ from attnmargin.report.demo import review_words
 from attnmargin.report.pictures import token_panel
 from attnmargin.report.sentences import headline, verdict_sentence
 from attnmargin.report.words import listing, name_tokens
-from attnmargin.reviews import review_data
 from tests.test_composition import orthonormal
 from tests.test_theory import contradiction, counterexample_to_theorem_4, identity_data
 

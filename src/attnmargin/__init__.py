@@ -14,7 +14,8 @@ from attnmargin.cleaning import Cleaning, clean_tokens
 from attnmargin.composition import optimal_composition
 from attnmargin.cones import in_direction_cone, score_barrier
 from attnmargin.confirm import Confirmation, confirm
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import random_data, random_next_tokens, seed_of
 from attnmargin.download import download_reviews
 from attnmargin.embedding import EmbeddingModel, FirstStep, first_step, other_selections
 from attnmargin.embedding_data import (
@@ -65,7 +66,6 @@ from attnmargin.optim import MirrorDescent
 from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict
 from attnmargin.problem import MarginProblem, margin_problem
-from attnmargin.sample import random_data, random_next_tokens, seed_of
 from attnmargin.search import Search, local_selections
 from attnmargin.selection import (
     high_tokens,

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, finite, floats, tiny
 from attnmargin.base.errors import InputError
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.losses import Log, Loss, as_loss
 from attnmargin.selection import scores

@@ -61,7 +61,7 @@ def predict(
     from attnmargin import prediction_table as tables
     from attnmargin import report
     from attnmargin.confirm import confirm
-    from attnmargin.data import AttentionData
+    from attnmargin.data.attention_data import AttentionData
     from attnmargin.predict import predict as tell
     from attnmargin.report.words import name_tokens
     from attnmargin.tables import print_json
@@ -154,7 +154,7 @@ def train(
 ) -> int:
     """Train attention on FILE (.npz with X, z, y, v), and compare it with the SVM."""
     from attnmargin import training_table as tables
-    from attnmargin.data import AttentionData
+    from attnmargin.data.attention_data import AttentionData
     from attnmargin.tables import print_json
     from attnmargin.training import train as run_training
 

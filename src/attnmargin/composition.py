@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnmargin.attention import Sequences, sequences
 from attnmargin.base.errors import InputError
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.heads import Head, MarginHead, QuadraticHead, ReLUHead
 from attnmargin.problem import margin_problem
 from attnmargin.selection import scores

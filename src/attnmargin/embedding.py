@@ -17,7 +17,7 @@ from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.builders import embedding_problem
 from attnmargin.certify import Status
-from attnmargin.data import AttentionData, check_tokens, plus_minus_one, token_ids
+from attnmargin.data.attention_data import AttentionData, check_tokens, plus_minus_one, token_ids
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 from attnmargin.token_statistics import TokenStatistics, count_tokens

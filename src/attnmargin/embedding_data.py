@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, check_whole
+from attnmargin.data.random import seed_of
 from attnmargin.embedding import EmbeddingModel
-from attnmargin.sample import seed_of
 from attnmargin.token_statistics import TokenStatistics, count_tokens
 
 # The importance levels of figure 2; a smaller one is a more important token.

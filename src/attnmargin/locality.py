@@ -11,7 +11,7 @@ from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
 from attnmargin.builders import label_problem, token_problem
 from attnmargin.certify import Status
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.norms import Norm
 from attnmargin.selection import check_selection, high_tokens, support_tokens
 from attnmargin.solution import Solution

@@ -9,7 +9,7 @@ from torch import Tensor
 from attnmargin.attention import probabilities, sequences
 from attnmargin.base.arrays import Array, broadcast, finite, floats, integers, tiny
 from attnmargin.base.errors import InputError
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.norms import mirror, power_norm
 from attnmargin.selection import optimal_tokens
 

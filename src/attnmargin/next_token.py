@@ -4,7 +4,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, integers
 from attnmargin.base.errors import InputError
-from attnmargin.data import AttentionData, token_ids
+from attnmargin.data.attention_data import AttentionData, token_ids
 from attnmargin.heads import ScoreHead
 
 

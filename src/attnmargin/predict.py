@@ -13,7 +13,7 @@ from attnmargin.base.errors import InputError, check_kind, check_number
 from attnmargin.builders import finite_problem, token_problem
 from attnmargin.certify import Status
 from attnmargin.composition import optimal_composition, unique_composition
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.heads import Head, HeadLike, as_head
 from attnmargin.locality import support_of
 from attnmargin.losses import Loss

@@ -20,10 +20,10 @@ from attnmargin.base.errors import InputError, check_kind
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.cones import barrier
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import seed_of
 from attnmargin.locality import Locality, locality
 from attnmargin.norms import Frobenius, Norm, as_norm
-from attnmargin.sample import seed_of
 from attnmargin.selection import high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve

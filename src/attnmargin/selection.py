@@ -5,7 +5,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, integers
 from attnmargin.base.errors import InputError, check_kind
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.problem import LAST_TOKEN
 from attnmargin.solution import Solution
 

@@ -18,7 +18,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz
 from attnmargin.builders import token_problem
 from attnmargin.certify import Certificate, Status
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.explain import explain_infeasible, row_words
 from attnmargin.problem import MarginProblem, RowNames
 from attnmargin.selection import optimal_tokens, tied_tokens

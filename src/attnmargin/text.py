@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, MissingPackageError
-from attnmargin.sample import seed_of
+from attnmargin.data.random import seed_of
 
 Row = dict[str, Any]
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")

@@ -18,9 +18,9 @@ from torch.nn import functional as F
 from attnmargin.base.errors import InputError, check_whole
 from attnmargin.base.files import make_folder, write_whole
 from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
+from attnmargin.data.random import seed_of
 from attnmargin.optim import MirrorDescent
 from attnmargin.pieces import Pieces
-from attnmargin.sample import seed_of
 from attnmargin.transformer import Shape, TextClassifier
 
 Progress = Callable[[int, int], None]

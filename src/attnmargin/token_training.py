@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from attnmargin.base.errors import InputError, check_whole
 from attnmargin.base.files import make_folder
 from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
+from attnmargin.data.random import seed_of
 from attnmargin.pieces import Pieces
-from attnmargin.sample import seed_of
 from attnmargin.text_training import Batches, check_loss
 from attnmargin.token_models import TokenModel
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.measure import correlation, decided
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.builders import label_problem, token_problem
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import random_data, seed_of
 from attnmargin.measure import correlation
 from attnmargin.papers.experiment import (
     Arrays,
@@ -21,7 +22,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import random_data, seed_of
 from attnmargin.solvers import solve
 from attnmargin.training import train
 

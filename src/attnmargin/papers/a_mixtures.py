@@ -10,7 +10,8 @@ from torch import Tensor
 from attnmargin.attention import probabilities
 from attnmargin.builders import finite_problem, token_problem
 from attnmargin.composition import optimal_composition
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import normal, seed_of
 from attnmargin.heads import QuadraticHead
 from attnmargin.measure import composed_correlation, correlation
 from attnmargin.papers.experiment import (
@@ -24,7 +25,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import normal, seed_of
 from attnmargin.solvers import solve
 from attnmargin.training import train
 

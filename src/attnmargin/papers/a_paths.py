@@ -6,7 +6,8 @@ from torch import Tensor
 
 from attnmargin.builders import token_problem
 from attnmargin.cones import score_barrier
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import normal, random_data, seed_of
 from attnmargin.locality import locality
 from attnmargin.measure import correlation, misalignment
 from attnmargin.papers.experiment import (
@@ -21,7 +22,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import normal, random_data, seed_of
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.training import regularization_path, train

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.builders import token_problem
+from attnmargin.data.random import random_data
 from attnmargin.measure import misalignment
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.experiment import (
@@ -19,7 +20,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import random_data
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.training import train

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.attention import probabilities
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import normal
 from attnmargin.heads import ReLUHead
 from attnmargin.papers.a_mixtures import SELECTED, clear_cut, compare, generator_of
 from attnmargin.papers.experiment import (
@@ -22,7 +23,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import normal
 from attnmargin.training import Guarded, Trajectory, train
 
 _D8, _MASKED8, _STEPS = (4, 6, 8, 10), 1e-6, 2000

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from attnmargin.base.files import make_folder
 from attnmargin.builders import token_problem
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import random_data
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.conjecture import WIDTHS, conjecture_experiment
 from attnmargin.papers.experiment import (
@@ -25,7 +26,6 @@ from attnmargin.papers.experiment import (
 from attnmargin.papers.series import share_curve
 from attnmargin.papers.settle import LONG_ROUNDS, ROUNDS, Settled, settle
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import random_data
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.theory.paper_a import AVERAGE_MARGIN

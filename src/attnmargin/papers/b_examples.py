@@ -6,7 +6,7 @@ from torch import Tensor
 
 from attnmargin.builders import label_problem, token_problem
 from attnmargin.certify import Status
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.locality import label_margin
 from attnmargin.measure import correlation, token_probability
 from attnmargin.papers.experiment import (

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.builders import label_problem, token_problem
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import random_data, seed_of
 from attnmargin.measure import bregman, fit_rate
 from attnmargin.papers.b_examples import STEPS, example_2
 from attnmargin.papers.experiment import (
@@ -23,7 +24,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import random_data, seed_of
 from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.training import Trajectory, regularization_path, train

@@ -7,7 +7,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import random_next_tokens
 from attnmargin.graphs import (
     TokenGraphs,
     cyclic_basis,
@@ -18,7 +19,6 @@ from attnmargin.graphs import (
 from attnmargin.heads import ScoreHead
 from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.papers.experiment import Task
-from attnmargin.sample import random_next_tokens
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.functional import hessian
 
 from attnmargin.attention import probabilities
+from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import Automaton, cyclic_data
 from attnmargin.measure import misalignment
 from attnmargin.next_token import next_token_data
@@ -35,7 +36,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import normal, seed_of
 from attnmargin.training import regularization_path, train
 
 # --- Lemma 3 --------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention import probabilities
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import TokenGraphs, graph_problem, pseudo_graphs
 from attnmargin.graphs.cyclic import component_tokens
 from attnmargin.graphs.samples import Samples, as_samples
@@ -34,7 +35,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import normal, seed_of
 from attnmargin.solvers import solve
 from attnmargin.training import train
 

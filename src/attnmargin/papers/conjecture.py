@@ -7,8 +7,8 @@ import torch
 
 from attnmargin.base.errors import InputError
 from attnmargin.confirm import Confirmation, confirm
+from attnmargin.data.random import random_data
 from attnmargin.predict import Prediction, predict
-from attnmargin.sample import random_data
 from attnmargin.search import Progress
 from attnmargin.theory.check import holds
 

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.random import seed_of
 from attnmargin.embedding import EmbeddingModel, FirstStep, first_step, other_selections
 from attnmargin.embedding_data import important_tokens, level_tokens, random_embeddings
 from attnmargin.papers.experiment import (
@@ -21,7 +22,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.sample import seed_of
 from attnmargin.training import gradient_flow
 
 # --- Lemma 2 ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.attention import probabilities
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.locality import locality
 from attnmargin.papers.experiment import Tell
 from attnmargin.selection import optimal_tokens

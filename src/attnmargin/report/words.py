@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.predict import Prediction
 
 

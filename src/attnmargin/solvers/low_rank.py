@@ -10,9 +10,9 @@ both factors, and the step to its solution is as long as pays; the best end is k
 import torch
 from torch import Tensor
 
+from attnmargin.data.random import seed_of
 from attnmargin.norms import Nuclear
 from attnmargin.problem import MarginProblem, margin_problem
-from attnmargin.sample import seed_of
 from attnmargin.solvers.frobenius import flatten, solve_frobenius
 from attnmargin.solvers.interior import touching
 from attnmargin.solvers.outcome import SOLVED

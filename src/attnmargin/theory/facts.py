@@ -11,7 +11,7 @@ from torch import Tensor
 from attnmargin.attention import Objective, gradient, objective, sequences
 from attnmargin.base.errors import InputError
 from attnmargin.builders import token_problem
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.locality import support_of
 from attnmargin.losses import Loss
 from attnmargin.norms import Frobenius, Norm, Nuclear, as_norm

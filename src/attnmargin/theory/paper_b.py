@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.locality import label_margin, locality
 from attnmargin.norms import Lp
 from attnmargin.selection import scores

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from attnmargin.attention import sequences
 from attnmargin.composition import curvature, head_scores, unique_composition
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.heads import Head, MarginHead, QuadraticHead
 from attnmargin.solution import Solution
 from attnmargin.theory.check import Check, Outcome, outcome

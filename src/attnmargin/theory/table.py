@@ -1,7 +1,7 @@
 """The table of all checks."""
 
 from attnmargin.base.errors import check_kind, check_number
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.losses import Loss
 from attnmargin.theory import paper_a, paper_a_local, paper_b
 from attnmargin.theory.check import Check

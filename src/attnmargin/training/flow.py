@@ -16,7 +16,7 @@ from torch import Tensor
 from attnmargin.attention import objective
 from attnmargin.base.arrays import tiny
 from attnmargin.base.errors import InputError, check_kind, check_whole
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Loss
 from attnmargin.norms import inverse_mirror, mirror, power_norm

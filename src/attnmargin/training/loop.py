@@ -12,7 +12,7 @@ from attnmargin.attention import Objective, Slope, objective
 from attnmargin.base.arrays import Array, as_tensor
 from attnmargin.base.compiled import can_compile
 from attnmargin.base.errors import InputError, check_kind, check_number, check_whole
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Guarded, Rate, Rates, as_rates

@@ -20,7 +20,7 @@ from torch import Tensor
 from attnmargin.attention import Objective, Sequences, objective
 from attnmargin.base.arrays import Array, as_tensor, integers
 from attnmargin.base.errors import InputError, check_kind
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.heads import HeadLike
 from attnmargin.losses import Log, Loss
 from attnmargin.training.joint import JointSphere

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnmargin.attention import Sequences
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError, check_whole
-from attnmargin.sample import seed_of
+from attnmargin.data.random import seed_of
 from attnmargin.training.weights import Entries, Factors, Movable
 
 PARAMETERS = ("W", "KQ", "vW")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.errors import InputError, check_whole
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 
 
 def seed_of(*names: object, base: int = 0) -> int:

@@ -5,7 +5,7 @@ from typing import final
 
 import torch
 
-from attnmargin.data import AttentionData
+from attnmargin.data.attention_data import AttentionData
 
 
 @final

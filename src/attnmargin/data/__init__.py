@@ -1,0 +1,1 @@
+"""Tokens, queries, labels and heads; random instances; the reviews of the demo."""
