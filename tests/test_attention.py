@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import attnmargin as am
-from attnmargin.losses import LOSSES, as_loss
+from attnmargin.attention.losses import LOSSES, as_loss
 
 LOSS_FUNCTIONS = {
     "logistic": lambda u: torch.nn.functional.softplus(-u),

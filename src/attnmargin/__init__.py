@@ -1,6 +1,24 @@
 """attnmargin tells what attention will learn: which tokens it selects, and by what margin."""
 
-from attnmargin.attention import gradient, logits, probabilities
+from attnmargin.attention.heads import (
+    FunctionHead,
+    Head,
+    QuadraticHead,
+    ReLUHead,
+    ScoreHead,
+    VocabularyHead,
+)
+from attnmargin.attention.losses import Loss
+from attnmargin.attention.score import (
+    high_tokens,
+    low_tokens,
+    optimal_tokens,
+    score_gaps,
+    scores,
+    support_tokens,
+    tied_tokens,
+)
+from attnmargin.attention.softmax import gradient, logits, probabilities
 from attnmargin.base.errors import (
     AttnMarginError,
     InaccurateError,
@@ -40,16 +58,7 @@ from attnmargin.graphs import (
     read_sequences,
     token_graphs,
 )
-from attnmargin.heads import (
-    FunctionHead,
-    Head,
-    QuadraticHead,
-    ReLUHead,
-    ScoreHead,
-    VocabularyHead,
-)
 from attnmargin.locality import Locality, label_margin, locality, locally_optimal
-from attnmargin.losses import Loss
 from attnmargin.measure import (
     bregman,
     composed_correlation,
@@ -67,15 +76,6 @@ from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict
 from attnmargin.problem import MarginProblem, margin_problem
 from attnmargin.search import Search, local_selections
-from attnmargin.selection import (
-    high_tokens,
-    low_tokens,
-    optimal_tokens,
-    score_gaps,
-    scores,
-    support_tokens,
-    tied_tokens,
-)
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
 from attnmargin.text import Corpus, read_corpus

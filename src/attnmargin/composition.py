@@ -6,12 +6,12 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Sequences, sequences
+from attnmargin.attention.heads import Head, MarginHead, QuadraticHead, ReLUHead
+from attnmargin.attention.score import scores
+from attnmargin.attention.softmax import Sequences, sequences
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.heads import Head, MarginHead, QuadraticHead, ReLUHead
 from attnmargin.problem import margin_problem
-from attnmargin.selection import scores
 from attnmargin.solvers import solve
 
 # Shares below this are zero: they are multipliers of rows that do not touch.

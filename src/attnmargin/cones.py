@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from attnmargin.attention import logits
+from attnmargin.attention.score import high_tokens, low_tokens
+from attnmargin.attention.softmax import logits
 from attnmargin.base.arrays import Array, floats
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.measure import bregman, finite_pair
 from attnmargin.norms import Frobenius, Lp
-from attnmargin.selection import high_tokens, low_tokens
 
 
 def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention import objective, probabilities, sequences
+from attnmargin.attention.score import scores
+from attnmargin.attention.softmax import objective, probabilities, sequences
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.builders import token_problem
 from attnmargin.locality import locality
 from attnmargin.measure import composed_correlation, correlation, decided
 from attnmargin.predict import Prediction
 from attnmargin.search import Progress
-from attnmargin.selection import scores
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import excess_loss, staying_loss
 from attnmargin.training import Trajectory, train

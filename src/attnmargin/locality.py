@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.attention.score import check_selection, high_tokens, support_tokens
 from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
 from attnmargin.builders import label_problem, token_problem
 from attnmargin.certify import Status
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.norms import Norm
-from attnmargin.selection import check_selection, high_tokens, support_tokens
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 

@@ -6,12 +6,12 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.attention import probabilities, sequences
+from attnmargin.attention.score import optimal_tokens
+from attnmargin.attention.softmax import probabilities, sequences
 from attnmargin.base.arrays import Array, broadcast, finite, floats, integers, tiny
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.norms import mirror, power_norm
-from attnmargin.selection import optimal_tokens
 
 # Relative difference of probabilities below which neither token is the more likely one.
 _TIED = 1e-6

@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
+from attnmargin.attention.heads import ScoreHead
 from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, integers
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData, token_ids
-from attnmargin.heads import ScoreHead
 
 
 def _table(E: Array) -> Tensor:

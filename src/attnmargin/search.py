@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention import sequences
+from attnmargin.attention.score import high_tokens, low_tokens, optimal_tokens, scores
+from attnmargin.attention.softmax import sequences
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
@@ -24,7 +25,6 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import seed_of
 from attnmargin.locality import Locality, locality
 from attnmargin.norms import Frobenius, Norm, as_norm
-from attnmargin.selection import high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 

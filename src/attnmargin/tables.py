@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from attnmargin.attention.score import optimal_tokens, tied_tokens
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz
 from attnmargin.builders import token_problem
@@ -21,7 +22,6 @@ from attnmargin.certify import Certificate, Status
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.explain import explain_infeasible, row_words
 from attnmargin.problem import MarginProblem, RowNames
-from attnmargin.selection import optimal_tokens, tied_tokens
 from attnmargin.solution import Solution
 from attnmargin.uniqueness import Uniqueness, uniqueness
 

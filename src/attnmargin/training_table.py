@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from attnmargin.attention.score import optimal_tokens
 from attnmargin.builders import token_problem
 from attnmargin.certify import Status
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.measure import correlation, decided
-from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.tables import number, short
 from attnmargin.training import Trajectory

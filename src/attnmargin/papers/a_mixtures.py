@@ -7,12 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.attention import probabilities
+from attnmargin.attention.heads import QuadraticHead
+from attnmargin.attention.softmax import probabilities
 from attnmargin.builders import finite_problem, token_problem
 from attnmargin.composition import optimal_composition
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, seed_of
-from attnmargin.heads import QuadraticHead
 from attnmargin.measure import composed_correlation, correlation
 from attnmargin.papers.experiment import (
     Arrays,

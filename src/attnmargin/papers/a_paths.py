@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.attention.score import optimal_tokens
 from attnmargin.builders import token_problem
 from attnmargin.cones import score_barrier
 from attnmargin.data.attention_data import AttentionData
@@ -22,7 +23,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.training import regularization_path, train
 

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attnmargin.attention.score import optimal_tokens
 from attnmargin.builders import token_problem
 from attnmargin.data.random import random_data
 from attnmargin.measure import misalignment
@@ -20,7 +21,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.training import train
 

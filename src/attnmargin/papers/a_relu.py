@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.attention import probabilities
+from attnmargin.attention.heads import ReLUHead
+from attnmargin.attention.softmax import probabilities
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal
-from attnmargin.heads import ReLUHead
 from attnmargin.papers.a_mixtures import SELECTED, clear_cut, compare, generator_of
 from attnmargin.papers.experiment import (
     Arrays,

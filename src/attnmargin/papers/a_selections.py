@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attnmargin.attention.score import optimal_tokens
 from attnmargin.base.files import make_folder
 from attnmargin.builders import token_problem
 from attnmargin.data.attention_data import AttentionData
@@ -26,7 +27,6 @@ from attnmargin.papers.experiment import (
 from attnmargin.papers.series import share_curve
 from attnmargin.papers.settle import LONG_ROUNDS, ROUNDS, Settled, settle
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.theory.paper_a import AVERAGE_MARGIN
 

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnmargin.attention.score import optimal_tokens
 from attnmargin.builders import label_problem, token_problem
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, seed_of
@@ -24,7 +25,6 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.selection import optimal_tokens
 from attnmargin.solvers import solve
 from attnmargin.training import Trajectory, regularization_path, train
 

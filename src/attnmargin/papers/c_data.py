@@ -7,6 +7,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from attnmargin.attention.heads import ScoreHead
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_next_tokens
 from attnmargin.graphs import (
@@ -16,7 +17,6 @@ from attnmargin.graphs import (
     graph_problem,
     token_graphs,
 )
-from attnmargin.heads import ScoreHead
 from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.papers.experiment import Task
 from attnmargin.solution import Solution

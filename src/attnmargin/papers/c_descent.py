@@ -5,8 +5,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnmargin.attention.heads import ScoreHead
 from attnmargin.graphs.cyclic import component_tokens
-from attnmargin.heads import ScoreHead
 from attnmargin.measure import correlation
 from attnmargin.papers.c_data import (
     ACYCLIC,

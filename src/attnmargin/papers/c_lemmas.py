@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.functional import hessian
 
-from attnmargin.attention import probabilities
+from attnmargin.attention.softmax import probabilities
 from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import Automaton, cyclic_data
 from attnmargin.measure import misalignment

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention import probabilities
+from attnmargin.attention.heads import Head, ScoreHead, VocabularyHead
+from attnmargin.attention.softmax import probabilities
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import TokenGraphs, graph_problem, pseudo_graphs
 from attnmargin.graphs.cyclic import component_tokens
 from attnmargin.graphs.samples import Samples, as_samples
-from attnmargin.heads import Head, ScoreHead, VocabularyHead
 from attnmargin.measure import correlation
 from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.papers.c_data import (

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention import probabilities
+from attnmargin.attention.softmax import probabilities
 from attnmargin.confirm import Confirmation
 from attnmargin.plot import Curves, TokenPanel
 from attnmargin.predict import Prediction

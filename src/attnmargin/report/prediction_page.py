@@ -6,9 +6,10 @@ from pathlib import Path
 
 import torch
 
+from attnmargin.attention.losses import as_loss
+from attnmargin.attention.score import scores
 from attnmargin.certify import Status
 from attnmargin.confirm import Confirmation
-from attnmargin.losses import as_loss
 from attnmargin.plot import draw_curves, draw_tokens, svg
 from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.html import (
@@ -30,7 +31,6 @@ from attnmargin.report.words import (
     plain_number,
     selected_words,
 )
-from attnmargin.selection import scores
 from attnmargin.theory import Check, Outcome
 from attnmargin.version import VERSION
 

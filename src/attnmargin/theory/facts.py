@@ -8,22 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective, gradient, objective, sequences
-from attnmargin.base.errors import InputError
-from attnmargin.builders import token_problem
-from attnmargin.data.attention_data import AttentionData
-from attnmargin.locality import support_of
-from attnmargin.losses import Loss
-from attnmargin.norms import Frobenius, Norm, Nuclear, as_norm
-from attnmargin.problem import margin_problem
-from attnmargin.search import Progress, Search, local_selections
-from attnmargin.selection import (
+from attnmargin.attention.losses import Loss
+from attnmargin.attention.score import (
     optimal_tokens,
     score_gaps,
     score_rounding,
     scores,
     tied_tokens,
 )
+from attnmargin.attention.softmax import Objective, gradient, objective, sequences
+from attnmargin.base.errors import InputError
+from attnmargin.builders import token_problem
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.locality import support_of
+from attnmargin.norms import Frobenius, Norm, Nuclear, as_norm
+from attnmargin.problem import margin_problem
+from attnmargin.search import Progress, Search, local_selections
 from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import first_step

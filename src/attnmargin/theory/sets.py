@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from attnmargin.attention import sequences
+from attnmargin.attention.heads import Head, MarginHead, QuadraticHead
+from attnmargin.attention.softmax import sequences
 from attnmargin.composition import curvature, head_scores, unique_composition
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.heads import Head, MarginHead, QuadraticHead
 from attnmargin.solution import Solution
 from attnmargin.theory.check import Check, Outcome, outcome
 from attnmargin.theory.elsewhere import other_papers

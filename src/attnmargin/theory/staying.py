@@ -14,7 +14,7 @@ rest, and turns to W_mm.
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective
+from attnmargin.attention.softmax import Objective
 from attnmargin.training.rates import excess
 
 # Doublings and halvings of the length of a step.

@@ -1,8 +1,8 @@
 """The table of all checks."""
 
+from attnmargin.attention.losses import Loss
 from attnmargin.base.errors import check_kind, check_number
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.losses import Loss
 from attnmargin.theory import paper_a, paper_a_local, paper_b
 from attnmargin.theory.check import Check
 from attnmargin.theory.elsewhere import other_papers

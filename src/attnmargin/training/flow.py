@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention import objective
+from attnmargin.attention.heads import HeadLike
+from attnmargin.attention.losses import Loss
+from attnmargin.attention.softmax import objective
 from attnmargin.base.arrays import tiny
 from attnmargin.base.errors import InputError, check_kind, check_whole
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.heads import HeadLike
-from attnmargin.losses import Loss
 from attnmargin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.loop import precision_notes
 from attnmargin.training.start import movable_start

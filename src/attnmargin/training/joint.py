@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective
-from attnmargin.losses import Loss
+from attnmargin.attention.losses import Loss
+from attnmargin.attention.softmax import Objective
 from attnmargin.training.sphere import Ball, Sphere
 
 # Turns of head and weights at every radius, and the change of direction that ends them.

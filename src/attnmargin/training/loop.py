@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective, Slope, objective
+from attnmargin.attention.heads import HeadLike
+from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared
+from attnmargin.attention.softmax import Objective, Slope, objective
 from attnmargin.base.arrays import Array, as_tensor
 from attnmargin.base.compiled import can_compile
 from attnmargin.base.errors import InputError, check_kind, check_number, check_whole
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.heads import HeadLike
-from attnmargin.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.training.rates import Guarded, Rate, Rates, as_rates
 from attnmargin.training.start import PARAMETERS, fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
@@ -50,7 +50,7 @@ def train(
         L = (1/n) Σ ℓ(y_i h(X_iᵀ softmax(X_i W z_i)))
 
     Gradients are exact in direction however far the softmax saturates (see
-    :mod:`attnmargin.attention`), so normalised descent goes on where plain gradients would be zero.
+    :mod:`attnmargin.attention.softmax`), so normalised descent goes on where plain gradients would be zero.
 
     Args:
         parameter: "W"; "KQ" for ``W = K Qᵀ`` (paper A, KQ-GD); "vW" for head and weights together

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective, Sequences, objective
+from attnmargin.attention.heads import HeadLike
+from attnmargin.attention.losses import Log, Loss
+from attnmargin.attention.softmax import Objective, Sequences, objective
 from attnmargin.base.arrays import Array, as_tensor, integers
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.heads import HeadLike
-from attnmargin.losses import Log, Loss
 from attnmargin.training.joint import JointSphere
 from attnmargin.training.loop import precision_notes, with_head
 from attnmargin.training.sphere import Sphere

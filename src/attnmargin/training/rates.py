@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective, Slope
+from attnmargin.attention.softmax import Objective, Slope
 from attnmargin.base.arrays import as_tensor, tiny
 from attnmargin.base.errors import InputError
 from attnmargin.training.weights import Weights

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Objective
+from attnmargin.attention.softmax import Objective
 from attnmargin.base.arrays import tiny
 from attnmargin.base.errors import InputError
 from attnmargin.cones import barrier

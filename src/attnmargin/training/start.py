@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Sequences
+from attnmargin.attention.softmax import Sequences
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError, check_whole
 from attnmargin.data.random import seed_of

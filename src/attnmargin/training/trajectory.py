@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Sequences, Slope
+from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import as_tensor, floats, tiny
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz, write_npz

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention import Sequences, Slope
+from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import tiny
 from attnmargin.base.compiled import in_threads
 from attnmargin.norms import inverse_mirror, mirror, power_norm

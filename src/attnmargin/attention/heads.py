@@ -8,9 +8,9 @@ from typing import final
 import torch
 from torch import Tensor
 
+from attnmargin.attention.losses import Loss
 from attnmargin.base.arrays import Array, finite, floats, integers
 from attnmargin.base.errors import InputError
-from attnmargin.losses import Loss
 
 
 @dataclass

@@ -18,12 +18,12 @@ from typing import final
 import torch
 from torch import Tensor
 
+from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
+from attnmargin.attention.losses import Log, Loss, as_loss
+from attnmargin.attention.score import scores
 from attnmargin.base.arrays import Array, finite, floats, tiny
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.heads import Head, HeadLike, ScoreHead, as_head
-from attnmargin.losses import Log, Loss, as_loss
-from attnmargin.selection import scores
 
 
 @final

@@ -1,0 +1,1 @@
+"""Softmax attention and its gradients, heads, losses, and scores of tokens."""
