@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import attnmargin as am
-from attnmargin.explain import row_words
+from attnmargin.margin.explain import row_words
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4, 5))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnmargin as am
-from attnmargin.norms import as_norm
+from attnmargin.margin.norms import as_norm
 from tests.problems import planted_contradiction, planted_optimum
 
 NORMS: list[str | float] = ["fro", "nuc", 1.1, 1.75, 3.0, 10.0]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import attnmargin as am
-from attnmargin.norms import as_norm
+from attnmargin.margin.norms import as_norm
 
 NORMS = ["fro", "nuc", 1.1, 1.75, 2.0, 3.0, 10.0]
 

@@ -26,8 +26,6 @@ from attnmargin.base.errors import (
     InputError,
     MissingPackageError,
 )
-from attnmargin.builders import embedding_problem, finite_problem, label_problem, token_problem
-from attnmargin.certify import Certificate, Status, certify
 from attnmargin.cleaning import Cleaning, clean_tokens
 from attnmargin.composition import optimal_composition
 from attnmargin.cones import in_direction_cone, score_barrier
@@ -59,6 +57,17 @@ from attnmargin.graphs import (
     token_graphs,
 )
 from attnmargin.locality import Locality, label_margin, locality, locally_optimal
+from attnmargin.margin.alternatives import Uniqueness, uniqueness
+from attnmargin.margin.builders import (
+    embedding_problem,
+    finite_problem,
+    label_problem,
+    token_problem,
+)
+from attnmargin.margin.certificate import Certificate, Status, certify
+from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear
+from attnmargin.margin.problem import MarginProblem, margin_problem
+from attnmargin.margin.solution import Solution
 from attnmargin.measure import (
     bregman,
     composed_correlation,
@@ -70,13 +79,10 @@ from attnmargin.measure import (
     token_probability,
 )
 from attnmargin.next_token import next_token_data, next_token_head
-from attnmargin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.optim import MirrorDescent
 from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict
-from attnmargin.problem import MarginProblem, margin_problem
 from attnmargin.search import Search, local_selections
-from attnmargin.solution import Solution
 from attnmargin.solvers import solve, solve_path
 from attnmargin.text import Corpus, read_corpus
 from attnmargin.text_training import Recipe, TextRun, train_text
@@ -86,7 +92,6 @@ from attnmargin.token_statistics import TokenStatistics, token_statistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training import Guarded, Trajectory, gradient_flow, regularization_path, train
 from attnmargin.transformer import Shape, TextClassifier
-from attnmargin.uniqueness import Uniqueness, uniqueness
 
 __all__ = [
     "AttentionData",

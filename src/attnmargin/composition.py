@@ -11,7 +11,7 @@ from attnmargin.attention.score import scores
 from attnmargin.attention.softmax import Sequences, sequences
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.problem import margin_problem
+from attnmargin.margin.problem import margin_problem
 from attnmargin.solvers import solve
 
 # Shares below this are zero: they are multipliers of rows that do not touch.

@@ -8,8 +8,8 @@ from attnmargin.attention.softmax import logits
 from attnmargin.base.arrays import Array, floats
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.norms import Frobenius, Lp
 from attnmargin.measure import bregman, finite_pair
-from attnmargin.norms import Frobenius, Lp
 
 
 def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ from torch import Tensor
 from attnmargin.attention.score import scores
 from attnmargin.attention.softmax import objective, probabilities, sequences
 from attnmargin.base.errors import InputError, check_kind
-from attnmargin.builders import token_problem
 from attnmargin.locality import locality
+from attnmargin.margin.builders import token_problem
 from attnmargin.measure import composed_correlation, correlation, decided
 from attnmargin.predict import Prediction
 from attnmargin.search import Progress

@@ -10,11 +10,11 @@ from torch import Tensor
 from attnmargin.attention.score import check_selection, high_tokens, support_tokens
 from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
-from attnmargin.builders import label_problem, token_problem
-from attnmargin.certify import Status
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.norms import Norm
-from attnmargin.solution import Solution
+from attnmargin.margin.builders import label_problem, token_problem
+from attnmargin.margin.certificate import Status
+from attnmargin.margin.norms import Norm
+from attnmargin.margin.solution import Solution
 from attnmargin.solvers import solve
 
 # Largest gap and violation of a solution whose support tokens can be told from the others. Where

@@ -11,7 +11,7 @@ from attnmargin.attention.softmax import probabilities, sequences
 from attnmargin.base.arrays import Array, broadcast, finite, floats, integers, tiny
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.norms import mirror, power_norm
+from attnmargin.margin.norms import mirror, power_norm
 
 # Relative difference of probabilities below which neither token is the more likely one.
 _TIED = 1e-6

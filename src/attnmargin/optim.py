@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from attnmargin.base.errors import InputError
+from attnmargin.margin.norms import scaled_norm
 from attnmargin.mirror_kernel import fits, update
-from attnmargin.norms import scaled_norm
 
 # Parameters of fewer entries are not worth a kernel of their own.
 _WORTH_A_KERNEL = 1 << 14

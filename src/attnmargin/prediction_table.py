@@ -9,8 +9,8 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz
-from attnmargin.certify import Status
 from attnmargin.confirm import Confirmation
+from attnmargin.margin.certificate import Status
 from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.sentences import verdict_sentence
 from attnmargin.report.words import plain_number

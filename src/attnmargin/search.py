@@ -18,14 +18,14 @@ from torch import Tensor
 from attnmargin.attention.score import high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.errors import InputError, check_kind
-from attnmargin.builders import token_problem
-from attnmargin.certify import Status
 from attnmargin.cones import barrier
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import seed_of
 from attnmargin.locality import Locality, locality
-from attnmargin.norms import Frobenius, Norm, as_norm
-from attnmargin.solution import Solution
+from attnmargin.margin.builders import token_problem
+from attnmargin.margin.certificate import Status
+from attnmargin.margin.norms import Frobenius, Norm, as_norm
+from attnmargin.margin.solution import Solution
 from attnmargin.solvers import solve
 
 Progress = Callable[[int, int], None]

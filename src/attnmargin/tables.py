@@ -17,13 +17,13 @@ from rich.table import Table
 from attnmargin.attention.score import optimal_tokens, tied_tokens
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz
-from attnmargin.builders import token_problem
-from attnmargin.certify import Certificate, Status
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.explain import explain_infeasible, row_words
-from attnmargin.problem import MarginProblem, RowNames
-from attnmargin.solution import Solution
-from attnmargin.uniqueness import Uniqueness, uniqueness
+from attnmargin.margin.alternatives import Uniqueness, uniqueness
+from attnmargin.margin.builders import token_problem
+from attnmargin.margin.certificate import Certificate, Status
+from attnmargin.margin.explain import explain_infeasible, row_words
+from attnmargin.margin.problem import MarginProblem, RowNames
+from attnmargin.margin.solution import Solution
 
 _MOST_LINES = 20
 _STYLE = {

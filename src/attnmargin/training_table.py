@@ -10,9 +10,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from attnmargin.attention.score import optimal_tokens
-from attnmargin.builders import token_problem
-from attnmargin.certify import Status
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.builders import token_problem
+from attnmargin.margin.certificate import Status
 from attnmargin.measure import correlation, decided
 from attnmargin.solvers import solve
 from attnmargin.tables import number, short

@@ -6,8 +6,8 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, integers
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.problem import LAST_TOKEN
-from attnmargin.solution import Solution
+from attnmargin.margin.problem import LAST_TOKEN
+from attnmargin.margin.solution import Solution
 
 
 def scores(data: AttentionData) -> Tensor:

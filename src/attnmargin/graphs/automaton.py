@@ -17,7 +17,7 @@ from attnmargin.graphs.newton import Choices, minimum
 from attnmargin.graphs.problem import check_embeddings, check_graphs, graph_problem
 from attnmargin.graphs.token_graphs import TokenGraphs
 from attnmargin.graphs.view import TokenGraph
-from attnmargin.problem import margin_problem
+from attnmargin.margin.problem import margin_problem
 from attnmargin.solvers import solve
 
 # Tokens whose margins differ by less than this are level.

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.graphs.token_graphs import TokenGraphs
-from attnmargin.problem import LAST_TOKEN, MarginProblem, RowNames
+from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
 
 
 def check_embeddings(E: Array, K: int) -> Tensor:

@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.builders import label_problem, token_problem
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, seed_of
+from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.measure import correlation
 from attnmargin.papers.experiment import (
     Arrays,

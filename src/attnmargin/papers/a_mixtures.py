@@ -9,10 +9,10 @@ from torch import Tensor
 
 from attnmargin.attention.heads import QuadraticHead
 from attnmargin.attention.softmax import probabilities
-from attnmargin.builders import finite_problem, token_problem
 from attnmargin.composition import optimal_composition
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, seed_of
+from attnmargin.margin.builders import finite_problem, token_problem
 from attnmargin.measure import composed_correlation, correlation
 from attnmargin.papers.experiment import (
     Arrays,

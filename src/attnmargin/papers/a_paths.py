@@ -5,11 +5,11 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
-from attnmargin.builders import token_problem
 from attnmargin.cones import score_barrier
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, random_data, seed_of
 from attnmargin.locality import locality
+from attnmargin.margin.builders import token_problem
 from attnmargin.measure import correlation, misalignment
 from attnmargin.papers.experiment import (
     Arrays,

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.attention.score import optimal_tokens
-from attnmargin.builders import token_problem
 from attnmargin.data.random import random_data
+from attnmargin.margin.builders import token_problem
 from attnmargin.measure import misalignment
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.experiment import (

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.base.files import make_folder
-from attnmargin.builders import token_problem
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
+from attnmargin.margin.builders import token_problem
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.conjecture import WIDTHS, conjecture_experiment
 from attnmargin.papers.experiment import (

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.builders import label_problem, token_problem
-from attnmargin.certify import Status
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.locality import label_margin
+from attnmargin.margin.builders import label_problem, token_problem
+from attnmargin.margin.certificate import Status
 from attnmargin.measure import correlation, token_probability
 from attnmargin.papers.experiment import (
     Arrays,

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
-from attnmargin.builders import label_problem, token_problem
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, seed_of
+from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.measure import bregman, fit_rate
 from attnmargin.papers.b_examples import STEPS, example_2
 from attnmargin.papers.experiment import (

@@ -17,9 +17,9 @@ from attnmargin.graphs import (
     graph_problem,
     token_graphs,
 )
+from attnmargin.margin.solution import Solution
 from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.papers.experiment import Task
-from attnmargin.solution import Solution
 from attnmargin.solvers import solve
 
 # Draws per kept instance, at most.

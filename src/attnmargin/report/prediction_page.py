@@ -8,8 +8,8 @@ import torch
 
 from attnmargin.attention.losses import as_loss
 from attnmargin.attention.score import scores
-from attnmargin.certify import Status
 from attnmargin.confirm import Confirmation
+from attnmargin.margin.certificate import Status
 from attnmargin.plot import draw_curves, draw_tokens, svg
 from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.html import (

@@ -2,9 +2,9 @@
 
 import math
 
-from attnmargin.certify import Status
-from attnmargin.explain import explain_infeasible
-from attnmargin.norms import Frobenius, Nuclear
+from attnmargin.margin.certificate import Status
+from attnmargin.margin.explain import explain_infeasible
+from attnmargin.margin.norms import Frobenius, Nuclear
 from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.words import Words, chosen_tokens, listing, selected_words
 from attnmargin.search import count_words

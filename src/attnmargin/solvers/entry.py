@@ -9,10 +9,10 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, as_tensor, tiny
 from attnmargin.base.compiled import can_compile, check_compiled
 from attnmargin.base.errors import InputError
-from attnmargin.certify import Status, certify
-from attnmargin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
-from attnmargin.problem import MarginProblem
-from attnmargin.solution import Solution
+from attnmargin.margin.certificate import Status, certify
+from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
+from attnmargin.margin.problem import MarginProblem
+from attnmargin.margin.solution import Solution
 from attnmargin.solvers.equalities import on_equalities
 from attnmargin.solvers.frobenius import METHODS as FROBENIUS_METHODS
 from attnmargin.solvers.frobenius import solve_frobenius

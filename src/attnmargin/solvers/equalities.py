@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import tiny
-from attnmargin.certify import Status, certify
-from attnmargin.norms import scaled_norm
-from attnmargin.problem import MarginProblem
-from attnmargin.solution import Solution
+from attnmargin.margin.certificate import Status, certify
+from attnmargin.margin.norms import scaled_norm
+from attnmargin.margin.problem import MarginProblem
+from attnmargin.margin.solution import Solution
 
 # Eigenvalues of the Gram matrix below this share of the largest are those of rows that repeat.
 _REPEATED = 1e-10

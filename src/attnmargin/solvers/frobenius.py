@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
-from attnmargin.problem import MarginProblem, RowNames
+from attnmargin.margin.problem import MarginProblem, RowNames
 from attnmargin.solvers.lockstep import solve_lockstep
 
 METHODS = ("active-set", "lockstep")

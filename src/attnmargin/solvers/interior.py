@@ -7,8 +7,8 @@ from typing import Protocol, Self, TypeVar, final
 import torch
 from torch import Tensor
 
-from attnmargin.norms import Frobenius, scaled_norm
-from attnmargin.problem import MarginProblem
+from attnmargin.margin.norms import Frobenius, scaled_norm
+from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer, flatten, solve_frobenius
 from attnmargin.solvers.outcome import INFEASIBLE
 

@@ -16,8 +16,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.norms import scaled_norm
-from attnmargin.problem import MarginProblem
+from attnmargin.margin.norms import scaled_norm
+from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 # A row closer than this to the span of the active rows, relative to the size of its

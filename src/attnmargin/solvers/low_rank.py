@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from attnmargin.data.random import seed_of
-from attnmargin.norms import Nuclear
-from attnmargin.problem import MarginProblem, margin_problem
+from attnmargin.margin.norms import Nuclear
+from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.solvers.frobenius import flatten, solve_frobenius
 from attnmargin.solvers.interior import touching
 from attnmargin.solvers.outcome import SOLVED

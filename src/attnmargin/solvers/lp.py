@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
-from attnmargin.norms import scaled_norm
-from attnmargin.problem import MarginProblem
+from attnmargin.margin.norms import scaled_norm
+from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer
 from attnmargin.solvers.interior import (
     CAREFUL_PART,

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
-from attnmargin.problem import MarginProblem
+from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer
 from attnmargin.solvers.interior import (
     CAREFUL_PART,

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from attnmargin.norms import Lp, Norm, Nuclear, as_norm
-from attnmargin.problem import MarginProblem
-from attnmargin.solution import Solution
+from attnmargin.margin.norms import Lp, Norm, Nuclear, as_norm
+from attnmargin.margin.problem import MarginProblem
+from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
 
 

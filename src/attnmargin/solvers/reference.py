@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import MissingPackageError
-from attnmargin.norms import Lp, Norm, Nuclear
-from attnmargin.problem import MarginProblem
+from attnmargin.margin.norms import Lp, Norm, Nuclear
+from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius import Answer, flatten
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import low_tokens
-from attnmargin.norms import Frobenius
+from attnmargin.margin.norms import Frobenius
 from attnmargin.theory.check import Check, Outcome, holds, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.theory.paper_a import assumption_b1, regular, theorem_1

@@ -9,10 +9,10 @@ from torch import Tensor
 from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared, as_loss
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
-from attnmargin.certify import Status
 from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
 from attnmargin.graphs.problem import check_embeddings
-from attnmargin.solution import Solution
+from attnmargin.margin.certificate import Status
+from attnmargin.margin.solution import Solution
 from attnmargin.solvers import solve
 from attnmargin.theory.check import Check, Outcome, holds, number, outcome
 

@@ -19,7 +19,7 @@ from attnmargin.attention.softmax import objective
 from attnmargin.base.arrays import tiny
 from attnmargin.base.errors import InputError, check_kind, check_whole
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.norms import inverse_mirror, mirror, power_norm
+from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.loop import precision_notes
 from attnmargin.training.start import movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch

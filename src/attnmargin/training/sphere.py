@@ -10,7 +10,7 @@ from attnmargin.attention.softmax import Objective
 from attnmargin.base.arrays import tiny
 from attnmargin.base.errors import InputError
 from attnmargin.cones import barrier
-from attnmargin.norms import inverse_mirror, mirror, power_norm
+from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.descent import Function, minimise
 from attnmargin.training.rates import excess
 from attnmargin.training.start import factor_start, movable_start

@@ -13,7 +13,7 @@ from torch import Tensor
 from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import tiny
 from attnmargin.base.compiled import in_threads
-from attnmargin.norms import inverse_mirror, mirror, power_norm
+from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
 
 # Logits that are carried along are computed anew every so many steps.
 _REFRESH = 256

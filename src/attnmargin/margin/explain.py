@@ -5,7 +5,7 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
-from attnmargin.problem import LAST_TOKEN, MarginProblem, RowNames
+from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
 
 _MOST_ROWS = 12
 

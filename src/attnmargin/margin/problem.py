@@ -24,7 +24,7 @@ from attnmargin.base.arrays import (
 )
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz, write_npz
-from attnmargin.norms import scaled_norm
+from attnmargin.margin.norms import scaled_norm
 
 _ROWS = ("left", "query", "bound", "equality", "mask")
 # As the position of a row: its sequence is a last token, whose graph it belongs to.

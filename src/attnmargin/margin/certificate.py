@@ -20,8 +20,8 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, floats
 from attnmargin.base.errors import InputError
-from attnmargin.norms import Frobenius, Lp, Norm, as_norm
-from attnmargin.problem import MarginProblem
+from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
+from attnmargin.margin.problem import MarginProblem
 
 # Rows count as contradicting when λ proves that W is 1e8 times longer than one row needs.
 _CANCELS = 1e-8

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.certify import Status, certify
-from attnmargin.norms import Nuclear
-from attnmargin.solution import Solution
+from attnmargin.margin.certificate import Status, certify
+from attnmargin.margin.norms import Nuclear
+from attnmargin.margin.solution import Solution
 
 # With a relative gap of 1e-10, an optimal W has at most 1e-5 of its norm on singular values of V
 # below 1 − 1e-5, and a slack of at most 1e-5 on rows with a relative multiplier above 1e-5.

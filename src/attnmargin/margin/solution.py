@@ -12,10 +12,10 @@ from torch import Tensor
 from attnmargin.base.arrays import floats, integers
 from attnmargin.base.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.base.files import read_npz, write_npz
-from attnmargin.certify import Certificate, Status, certify, tolerance
-from attnmargin.explain import explain_infeasible
-from attnmargin.norms import Frobenius, Norm, as_norm
-from attnmargin.problem import MarginProblem
+from attnmargin.margin.certificate import Certificate, Status, certify, tolerance
+from attnmargin.margin.explain import explain_infeasible
+from attnmargin.margin.norms import Frobenius, Norm, as_norm
+from attnmargin.margin.problem import MarginProblem
 from attnmargin.version import VERSION
 
 # A row counts as tight when its slack is below this multiple of the certificate's tolerance, as a

@@ -9,7 +9,7 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import check_queries, check_tokens, plus_minus_one, token_ids
-from attnmargin.problem import MarginProblem, RowNames
+from attnmargin.margin.problem import MarginProblem, RowNames
 
 
 @final

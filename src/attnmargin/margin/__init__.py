@@ -1,0 +1,1 @@
+"""Margin problems: norms, rows and their builders, certificates, solutions, proofs in words."""
