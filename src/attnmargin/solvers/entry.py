@@ -14,13 +14,13 @@ from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.equalities import on_equalities
-from attnmargin.solvers.frobenius import METHODS as FROBENIUS_METHODS
-from attnmargin.solvers.frobenius import solve_frobenius
-from attnmargin.solvers.interior import METHODS as INTERIOR_METHODS
-from attnmargin.solvers.interior import Warm
+from attnmargin.solvers.frobenius.method import METHODS as FROBENIUS_METHODS
+from attnmargin.solvers.frobenius.method import solve_frobenius
+from attnmargin.solvers.interior.lp import solve_lp
+from attnmargin.solvers.interior.nuclear import solve_nuclear
+from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
+from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.low_rank import local_solutions
-from attnmargin.solvers.lp import solve_lp
-from attnmargin.solvers.nuclear import solve_nuclear
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from attnmargin.data.random import seed_of
 from attnmargin.margin.norms import Nuclear
 from attnmargin.margin.problem import MarginProblem, margin_problem
-from attnmargin.solvers.frobenius import flatten, solve_frobenius
-from attnmargin.solvers.interior import touching
+from attnmargin.solvers.frobenius.method import flatten, solve_frobenius
+from attnmargin.solvers.interior.walk import touching
 from attnmargin.solvers.outcome import SOLVED
 
 _STARTS, _ROUNDS = 8, 300

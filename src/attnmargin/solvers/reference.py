@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from attnmargin.base.errors import MissingPackageError
 from attnmargin.margin.norms import Lp, Norm, Nuclear
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.solvers.frobenius import Answer, flatten
+from attnmargin.solvers.frobenius.method import Answer, flatten
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 Floats = NDArray[np.float64]

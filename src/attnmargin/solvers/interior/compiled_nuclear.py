@@ -1,4 +1,4 @@
-"""The walk of :mod:`attnmargin.solvers.nuclear` for one problem at a time, compiled with numba.
+"""The walk of :mod:`attnmargin.solvers.interior.nuclear` for one problem at a time, compiled with numba.
 
 The steps are the same; what differs is the bookkeeping. Everything stands in the eigenbasis of F,
 which turns from step to step. Rows stand in columns, so that inner loops run over them, and they
@@ -11,16 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, inner, jit
-from attnmargin.solvers.basis import apply
-from attnmargin.solvers.interior import (
-    CAREFUL_ITERATIONS,
-    CAREFUL_PART,
-    ENOUGH,
-    GOOD,
-    ITERATIONS,
-    TINY,
-)
-from attnmargin.solvers.linear import (
+from attnmargin.solvers.frobenius.basis import apply
+from attnmargin.solvers.interior.linear import (
     cholesky,
     combine,
     complementarity,
@@ -28,8 +20,16 @@ from attnmargin.solvers.linear import (
     ratio_step,
     substitute,
 )
-from attnmargin.solvers.nuclear import STAY_INSIDE
-from attnmargin.solvers.nuclear_system import Point, Rows, arrive, gap, system, turned
+from attnmargin.solvers.interior.nuclear import STAY_INSIDE
+from attnmargin.solvers.interior.nuclear_system import Point, Rows, arrive, gap, system, turned
+from attnmargin.solvers.interior.walk import (
+    CAREFUL_ITERATIONS,
+    CAREFUL_PART,
+    ENOUGH,
+    GOOD,
+    ITERATIONS,
+    TINY,
+)
 
 # Relative precision of a step length.
 _PRECISE = 1e-2

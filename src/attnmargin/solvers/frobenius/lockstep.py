@@ -1,6 +1,6 @@
 """The dual active-set method for a whole batch in lockstep, in plain torch on any device.
 
-The same method as :mod:`attnmargin.solvers.active_set`, written for many problems at once:
+The same method as :mod:`attnmargin.solvers.frobenius.active_set`, written for many problems at once:
 the Gram matrix of the unit rows is swept by principal pivots, one per problem and iteration.
 After the rows of a set A have been swept in, the tableau holds
 

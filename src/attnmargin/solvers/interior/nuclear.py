@@ -22,8 +22,8 @@ from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.solvers.frobenius import Answer
-from attnmargin.solvers.interior import (
+from attnmargin.solvers.frobenius.method import Answer
+from attnmargin.solvers.interior.walk import (
     CAREFUL_PART,
     REGULAR,
     TINY,
@@ -237,7 +237,7 @@ def _walk_together(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor
 
 def _walk_compiled(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor, Tensor, Tensor]:
     """The same, one problem after the other, by the compiled kernel."""
-    from attnmargin.solvers.compiled_nuclear import solve_rows
+    from attnmargin.solvers.interior.compiled_nuclear import solve_rows
 
     left = _span(unit.left)[1].contiguous()
     rows = (left, query.contiguous(), unit.b, unit.free, start.dual, start.slack)

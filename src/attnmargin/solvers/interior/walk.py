@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnmargin.margin.norms import Frobenius, scaled_norm
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.solvers.frobenius import Answer, flatten, solve_frobenius
+from attnmargin.solvers.frobenius.method import Answer, flatten, solve_frobenius
 from attnmargin.solvers.outcome import INFEASIBLE
 
 ITERATIONS, CAREFUL_ITERATIONS = 60, 300

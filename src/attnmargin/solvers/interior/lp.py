@@ -21,8 +21,8 @@ from torch import Tensor
 from attnmargin.base.compiled import in_threads
 from attnmargin.margin.norms import scaled_norm
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.solvers.frobenius import Answer
-from attnmargin.solvers.interior import (
+from attnmargin.solvers.frobenius.method import Answer
+from attnmargin.solvers.interior.walk import (
     CAREFUL_PART,
     REGULAR,
     TINY,
@@ -225,7 +225,7 @@ def _walk_compiled(
     unit: UnitRows, start: _Point, powers: tuple[float, float]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same, one problem after the other, by the compiled kernel."""
-    from attnmargin.solvers.compiled_lp import solve_rows
+    from attnmargin.solvers.interior.compiled_lp import solve_rows
 
     B, M, d = unit.left.shape
     W = start.W.unflatten(-1, (d, -1))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline
-from attnmargin.solvers.basis import (
+from attnmargin.solvers.frobenius.basis import (
     SMALL,
     Basis,
     Rows,

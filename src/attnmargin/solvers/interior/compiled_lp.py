@@ -1,4 +1,4 @@
-"""The walk of :mod:`attnmargin.solvers.lp` for one problem at a time, compiled with numba.
+"""The walk of :mod:`attnmargin.solvers.interior.lp` for one problem at a time, compiled with numba.
 
 The steps are the same; what differs is that rows ``a_i = left_i queryᵀ`` are never written out.
 Grouped by query, the Schur matrix of weights ``D`` on the entries of W has the blocks
@@ -13,8 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
-from attnmargin.solvers.basis import apply, lower, upper
-from attnmargin.solvers.interior import (
+from attnmargin.solvers.frobenius.basis import apply, lower, upper
+from attnmargin.solvers.interior.linear import (
+    cholesky,
+    combine,
+    complementarity,
+    ratio_step,
+    shortfall,
+)
+from attnmargin.solvers.interior.lp import LARGEST_WEIGHT, LEAST_CENTRED, STAY_INSIDE, power_at
+from attnmargin.solvers.interior.walk import (
     CAREFUL_ITERATIONS,
     CAREFUL_PART,
     ENOUGH,
@@ -23,14 +31,6 @@ from attnmargin.solvers.interior import (
     REGULAR,
     TINY,
 )
-from attnmargin.solvers.linear import (
-    cholesky,
-    combine,
-    complementarity,
-    ratio_step,
-    shortfall,
-)
-from attnmargin.solvers.lp import LARGEST_WEIGHT, LEAST_CENTRED, STAY_INSIDE, power_at
 
 _power_at = jit(power_at)
 

@@ -17,9 +17,9 @@ from attnmargin.base.kernels import (
     jit_inline,
     mix,
 )
-from attnmargin.solvers.basis import apply
-from attnmargin.solvers.interior import REGULAR
-from attnmargin.solvers.linear import combine, factor, product, shortfall
+from attnmargin.solvers.frobenius.basis import apply
+from attnmargin.solvers.interior.linear import combine, factor, product, shortfall
+from attnmargin.solvers.interior.walk import REGULAR
 
 
 class Rows(NamedTuple):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
 from attnmargin.margin.problem import MarginProblem, RowNames
-from attnmargin.solvers.lockstep import solve_lockstep
+from attnmargin.solvers.frobenius.lockstep import solve_lockstep
 
 METHODS = ("active-set", "lockstep")
 
@@ -51,7 +51,7 @@ def _default_start(problem: MarginProblem) -> bool:
 
 
 def _solve_compiled(problem: MarginProblem, start: Tensor | None) -> Answer:
-    from attnmargin.solvers.active_set import solve_rows
+    from attnmargin.solvers.frobenius.active_set import solve_rows
 
     B, M = problem.bound.shape
     if start is None:

@@ -1,0 +1,1 @@
+"""The Frobenius norm: a dual active-set method, compiled or in lockstep."""

@@ -1,0 +1,1 @@
+"""The nuclear and ℓp norms: interior-point methods, compiled or in lockstep."""
