@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import attnmargin as am
-from attnmargin.training.descent import minimise
+from attnmargin.training.regularization.descent import minimise
 from tests.problems import optimal_problem
 
 RADII = [30.0, 100.0, 300.0, 1000.0]

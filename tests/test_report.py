@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import attnmargin as am
 from attnmargin.data.demo_reviews import review_data
-from attnmargin.measure import decided
 from attnmargin.plot import svg
 from attnmargin.plot_labels import place_names
 from attnmargin.report import prediction_page
@@ -20,6 +19,7 @@ from attnmargin.report.demo import review_words
 from attnmargin.report.pictures import token_panel
 from attnmargin.report.sentences import headline, verdict_sentence
 from attnmargin.report.words import listing, name_tokens
+from attnmargin.training.measures import decided
 from tests.test_composition import orthonormal
 from tests.test_theory import contradiction, counterexample_to_theorem_4, identity_data
 

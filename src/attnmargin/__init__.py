@@ -68,16 +68,6 @@ from attnmargin.margin.certificate import Certificate, Status, certify
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
-from attnmargin.measure import (
-    bregman,
-    composed_correlation,
-    correlation,
-    fit_rate,
-    largest_probability,
-    misalignment,
-    rank_profile,
-    token_probability,
-)
 from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.optim import MirrorDescent
 from attnmargin.pieces import Pieces, word_list, word_pieces
@@ -91,6 +81,16 @@ from attnmargin.token_importance import TokenImportance, token_importance
 from attnmargin.token_statistics import TokenStatistics, token_statistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training import Guarded, Trajectory, gradient_flow, regularization_path, train
+from attnmargin.training.measures import (
+    bregman,
+    composed_correlation,
+    correlation,
+    fit_rate,
+    largest_probability,
+    misalignment,
+    rank_profile,
+    token_probability,
+)
 from attnmargin.transformer import Shape, TextClassifier
 
 __all__ = [

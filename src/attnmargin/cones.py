@@ -3,24 +3,13 @@
 import torch
 from torch import Tensor
 
-from attnmargin.attention.score import high_tokens, low_tokens
+from attnmargin.attention.score import barrier, high_tokens, low_tokens
 from attnmargin.attention.softmax import logits
 from attnmargin.base.arrays import Array, floats
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.norms import Frobenius, Lp
-from attnmargin.measure import bregman, finite_pair
-
-
-def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """``min_i max_{t low} min_{τ high} (a_it − a_iτ)`` of logits ``a``, shape ``(*B,)``.
-
-    Logits and the masks of low and high tokens are ``(*B, N, T)``. It is infinite where no token
-    is high.
-    """
-    best_low = logits.where(low, -torch.inf).amax(-1)
-    best_high = logits.where(high, -torch.inf).amax(-1)
-    return (best_low - best_high).where(high.any(-1), torch.inf).amin(-1)
+from attnmargin.training.measures import bregman, finite_pair
 
 
 def score_barrier(data: AttentionData, W: Array, selection: Array) -> Tensor:

@@ -12,12 +12,12 @@ from attnmargin.attention.softmax import objective, probabilities, sequences
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.locality import locality
 from attnmargin.margin.builders import token_problem
-from attnmargin.measure import composed_correlation, correlation, decided
 from attnmargin.predict import Prediction
 from attnmargin.search import Progress
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import excess_loss, staying_loss
 from attnmargin.training import Trajectory, train
+from attnmargin.training.measures import composed_correlation, correlation, decided
 
 # Records of a run, and the softmax entry above which a token of a mixture counts as selected.
 _RECORDS, _SELECTED = 400, 1e-3

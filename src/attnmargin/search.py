@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention.score import high_tokens, low_tokens, optimal_tokens, scores
+from attnmargin.attention.score import barrier, high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.errors import InputError, check_kind
-from attnmargin.cones import barrier
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import seed_of
 from attnmargin.locality import Locality, locality

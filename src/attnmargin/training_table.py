@@ -13,10 +13,10 @@ from attnmargin.attention.score import optimal_tokens
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.certificate import Status
-from attnmargin.measure import correlation, decided
 from attnmargin.solvers import solve
 from attnmargin.tables import number, short
 from attnmargin.training import Trajectory
+from attnmargin.training.measures import correlation, decided
 
 _MOST_LINES = 20
 

@@ -177,3 +177,14 @@ def support_tokens(solution: Solution) -> Tensor:
     guards.scatter_(-1, other, solution.support.reshape(rows))
     K = int(names.position.max()) + 1
     return guards.unflatten(-2, (Q // K, K)) if K > 0 else guards
+
+
+def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """``min_i max_{t low} min_{τ high} (a_it − a_iτ)`` of logits ``a``, shape ``(*B,)``.
+
+    Logits and the masks of low and high tokens are ``(*B, N, T)``. It is infinite where no token
+    is high.
+    """
+    best_low = logits.where(low, -torch.inf).amax(-1)
+    best_high = logits.where(high, -torch.inf).amax(-1)
+    return (best_low - best_high).where(high.any(-1), torch.inf).amin(-1)

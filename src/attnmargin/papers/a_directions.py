@@ -10,7 +10,6 @@ from torch import Tensor
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, seed_of
 from attnmargin.margin.builders import label_problem, token_problem
-from attnmargin.measure import correlation
 from attnmargin.papers.experiment import (
     Arrays,
     Claim,
@@ -24,6 +23,7 @@ from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train
+from attnmargin.training.measures import correlation
 
 # The penalty of the published code on ‖K‖² + ‖Q‖²: the smallest ε with 1 + ε ≠ 1.
 PENALTY = 2.0**-52

@@ -13,7 +13,6 @@ from attnmargin.composition import optimal_composition
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, seed_of
 from attnmargin.margin.builders import finite_problem, token_problem
-from attnmargin.measure import composed_correlation, correlation
 from attnmargin.papers.experiment import (
     Arrays,
     Claim,
@@ -27,6 +26,7 @@ from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train
+from attnmargin.training.measures import composed_correlation, correlation
 
 SELECTED = 1e-3
 

@@ -10,7 +10,6 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, random_data, seed_of
 from attnmargin.locality import locality
 from attnmargin.margin.builders import token_problem
-from attnmargin.measure import correlation, misalignment
 from attnmargin.papers.experiment import (
     Arrays,
     Claim,
@@ -25,6 +24,7 @@ from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import regularization_path, train
+from attnmargin.training.measures import correlation, misalignment
 
 RADII = (30.0, 100.0, 300.0, 1000.0)
 _CONE = 1e-3  # ε of Definition 3

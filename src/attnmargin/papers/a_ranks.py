@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import token_problem
-from attnmargin.measure import misalignment
 from attnmargin.papers.a_directions import PENALTY, uniform_factors
 from attnmargin.papers.experiment import (
     Arrays,
@@ -23,6 +22,7 @@ from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train
+from attnmargin.training.measures import misalignment
 
 _CURVES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))
 _D4 = (1, 2, 3, 4, 5, 10, 15, 20)

@@ -8,7 +8,6 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.locality import label_margin
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
-from attnmargin.measure import correlation, token_probability
 from attnmargin.papers.experiment import (
     Arrays,
     Claim,
@@ -22,6 +21,7 @@ from attnmargin.papers.experiment import (
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train
+from attnmargin.training.measures import correlation, token_probability
 
 # Example 1: two tokens per sequence, the first one optimal and the query.
 _X1 = [[[5.0, 0.0], [0.0, 1.0]], [[-5.0, 0.0], [0.0, -1.0]]]

@@ -11,7 +11,6 @@ from attnmargin.attention.score import optimal_tokens
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, seed_of
 from attnmargin.margin.builders import label_problem, token_problem
-from attnmargin.measure import bregman, fit_rate
 from attnmargin.papers.b_examples import STEPS, example_2
 from attnmargin.papers.experiment import (
     Arrays,
@@ -27,6 +26,7 @@ from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import Trajectory, regularization_path, train
+from attnmargin.training.measures import bregman, fit_rate
 
 _SHAPE = (6, 8, 10)
 _POWERS = tuple(STEPS)

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from attnmargin.attention.heads import ScoreHead
 from attnmargin.graphs.cyclic import component_tokens
-from attnmargin.measure import correlation
 from attnmargin.papers.c_data import (
     ACYCLIC,
     GENERAL,
@@ -31,6 +30,7 @@ from attnmargin.papers.experiment import (
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.training import train
+from attnmargin.training.measures import correlation
 
 _STEPS, _RATE = 4000, 0.01
 _LONG, _LONG_RATE = 20_000, 0.1

@@ -11,7 +11,6 @@ from torch.autograd.functional import hessian
 from attnmargin.attention.softmax import probabilities
 from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import Automaton, cyclic_data
-from attnmargin.measure import misalignment
 from attnmargin.next_token import next_token_data
 from attnmargin.papers.c_data import (
     ACYCLIC,
@@ -37,6 +36,7 @@ from attnmargin.papers.experiment import (
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.training import regularization_path, train
+from attnmargin.training.measures import misalignment
 
 # --- Lemma 3 --------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import TokenGraphs, graph_problem, pseudo_graphs
 from attnmargin.graphs.cyclic import component_tokens
 from attnmargin.graphs.samples import Samples, as_samples
-from attnmargin.measure import correlation
 from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.papers.c_data import (
     ACYCLIC,
@@ -37,6 +36,7 @@ from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train
+from attnmargin.training.measures import correlation
 
 _STEPS, _RATE = 2000, 0.1
 # Tokens with more attention than this are selected.

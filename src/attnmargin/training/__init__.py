@@ -2,8 +2,8 @@
 
 from attnmargin.training.flow import gradient_flow
 from attnmargin.training.loop import train
-from attnmargin.training.paths import regularization_path
 from attnmargin.training.rates import Guarded
+from attnmargin.training.regularization.paths import regularization_path
 from attnmargin.training.trajectory import Trajectory
 
 __all__ = ["Guarded", "Trajectory", "gradient_flow", "regularization_path", "train"]

@@ -23,9 +23,9 @@ from attnmargin.attention.softmax import Objective, Sequences, objective
 from attnmargin.base.arrays import Array, as_tensor, integers
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.training.joint import JointSphere
 from attnmargin.training.loop import precision_notes, with_head
-from attnmargin.training.sphere import Sphere
+from attnmargin.training.regularization.joint import JointSphere
+from attnmargin.training.regularization.sphere import Sphere
 from attnmargin.training.start import PARAMETERS, joint_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Movable, Weights

@@ -158,7 +158,7 @@ def decided(data: AttentionData, W: Array) -> Tensor:
 
     Example:
         >>> import attnmargin as am
-        >>> from attnmargin.measure import decided
+        >>> from attnmargin.training.measures import decided
         >>> data = am.random_data(3, 4, 5, name="probability")
         >>> bool(decided(data, [[0.0] * 5] * 5)), bool(decided(data, am.predict(data).direction))
         (False, True)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.softmax import Objective
-from attnmargin.training.sphere import Ball, Sphere
+from attnmargin.training.regularization.sphere import Ball, Sphere
 
 # Turns of head and weights at every radius, and the change of direction that ends them.
 _TURNS, _SETTLED = 50, 1e-12

@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnmargin.attention.score import barrier
 from attnmargin.attention.softmax import Objective
 from attnmargin.base.arrays import tiny
 from attnmargin.base.errors import InputError
-from attnmargin.cones import barrier
 from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
-from attnmargin.training.descent import Function, minimise
 from attnmargin.training.rates import excess
+from attnmargin.training.regularization.descent import Function, minimise
 from attnmargin.training.start import factor_start, movable_start
 from attnmargin.training.weights import Entries, Factors
 

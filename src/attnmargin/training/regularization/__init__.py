@@ -1,0 +1,1 @@
+"""Regularisation paths: the least loss on spheres of growing radius."""
