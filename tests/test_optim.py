@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import attnmargin as am
-from attnmargin.optim import mirror_update
+from attnmargin.optim.mirror_descent import mirror_update
 
 
 def parameters(seed: int = 0, dtype: torch.dtype = torch.float64) -> list[nn.Parameter]:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 import attnmargin as am
 from attnmargin.base.safetensors import read_tensors, write_tensors
-from attnmargin.mirror_kernel import can_fuse, fits
+from attnmargin.optim.kernel import can_fuse, fits
 from attnmargin.text_analysis import attention_shares, pivotal_shares, sparsity
 from attnmargin.text_training import Batches
 from attnmargin.transformer import Block

@@ -69,7 +69,7 @@ from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.next_token import next_token_data, next_token_head
-from attnmargin.optim import MirrorDescent
+from attnmargin.optim.mirror_descent import MirrorDescent
 from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict
 from attnmargin.search import Search, local_selections

@@ -19,7 +19,7 @@ from attnmargin.base.errors import InputError, check_whole
 from attnmargin.base.files import make_folder, write_whole
 from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
 from attnmargin.data.random import seed_of
-from attnmargin.optim import MirrorDescent
+from attnmargin.optim.mirror_descent import MirrorDescent
 from attnmargin.pieces import Pieces
 from attnmargin.transformer import Shape, TextClassifier
 

@@ -10,7 +10,7 @@ from torch.optim.optimizer import Optimizer
 
 from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import scaled_norm
-from attnmargin.mirror_kernel import fits, update
+from attnmargin.optim.kernel import fits, update
 
 # Parameters of fewer entries are not worth a kernel of their own.
 _WORTH_A_KERNEL = 1 << 14
@@ -37,7 +37,7 @@ class MirrorDescent(Optimizer):
             domain, where steps add up.
         weight_decay: decoupled, ``w ← (1 − lr · weight_decay) w`` before the step.
         foreach: update all parameters of a group, dtype and device in one go; None decides.
-        fused: one kernel per parameter on a GPU, see :mod:`attnmargin.mirror_kernel`; None uses it
+        fused: one kernel per parameter on a GPU, see :mod:`attnmargin.optim.kernel`; None uses it
             for large parameters where it can run.
 
     Example:

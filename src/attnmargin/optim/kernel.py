@@ -1,6 +1,6 @@
 """The mirror update as one kernel for GPUs: one read of weight and gradient, one write.
 
-The formulas are those of :func:`attnmargin.optim.mirror_update`, in float32. It needs Triton, which
+The formulas are those of :func:`attnmargin.optim.mirror_descent.mirror_update`, in float32. It needs Triton, which
 comes with PyTorch where there is a GPU.
 """
 
@@ -28,7 +28,7 @@ def fits(w: Tensor, g: Tensor) -> bool:
 
 def update(w: Tensor, g: Tensor, lr: float | Tensor, p: float) -> None:
     """``∇ψ(w) ← ∇ψ(w) − lr · g`` in place."""
-    from attnmargin.mirror_triton import mirror
+    from attnmargin.optim.triton_kernel import mirror
 
     pointer = isinstance(lr, Tensor)
     rate = lr.to(w.device, torch.float32).reshape(1) if isinstance(lr, Tensor) else float(lr)

@@ -1,4 +1,4 @@
-"""The kernel of :mod:`attnmargin.mirror_kernel`; importing it needs Triton."""
+"""The kernel of :mod:`attnmargin.optim.kernel`; importing it needs Triton."""
 
 # mypy: ignore-errors
 

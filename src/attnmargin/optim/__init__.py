@@ -1,0 +1,1 @@
+"""PyTorch optimisers whose norm is known: ℓp mirror descent."""
