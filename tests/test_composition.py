@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 import attnmargin as am
-from attnmargin.composition import curvature, head_scores
+from attnmargin.selections.composition import curvature, head_scores
 
 
 def orthonormal(trials: int, T: int, seed: int = 0) -> am.AttentionData:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import attnmargin as am
-from attnmargin.cones import barrier
+from attnmargin.selections.cones import barrier
 
 SCORES = [[[3.0, 0.0], [5.0, 1.0], [2.0, 2.0]]]  # logits 3, 5, 2 and scores 0, 1, 2
 

@@ -27,8 +27,6 @@ from attnmargin.base.errors import (
     MissingPackageError,
 )
 from attnmargin.cleaning import Cleaning, clean_tokens
-from attnmargin.composition import optimal_composition
-from attnmargin.cones import in_direction_cone, score_barrier
 from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, random_next_tokens, seed_of
@@ -56,7 +54,6 @@ from attnmargin.graphs import (
     read_sequences,
     token_graphs,
 )
-from attnmargin.locality import Locality, label_margin, locality, locally_optimal
 from attnmargin.margin.alternatives import Uniqueness, uniqueness
 from attnmargin.margin.builders import (
     embedding_problem,
@@ -72,7 +69,10 @@ from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.optim.mirror_descent import MirrorDescent
 from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict
-from attnmargin.search import Search, local_selections
+from attnmargin.selections.composition import optimal_composition
+from attnmargin.selections.cones import in_direction_cone, score_barrier
+from attnmargin.selections.local_optimality import Locality, label_margin, locality, locally_optimal
+from attnmargin.selections.search import Search, local_selections
 from attnmargin.solvers import solve, solve_path
 from attnmargin.text import Corpus, read_corpus
 from attnmargin.text_training import Recipe, TextRun, train_text

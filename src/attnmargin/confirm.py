@@ -10,10 +10,10 @@ from torch import Tensor
 from attnmargin.attention.score import scores
 from attnmargin.attention.softmax import objective, probabilities, sequences
 from attnmargin.base.errors import InputError, check_kind
-from attnmargin.locality import locality
 from attnmargin.margin.builders import token_problem
 from attnmargin.predict import Prediction
-from attnmargin.search import Progress
+from attnmargin.selections.local_optimality import locality
+from attnmargin.selections.search import Progress
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import excess_loss, staying_loss
 from attnmargin.training import Trajectory, train

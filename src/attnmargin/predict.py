@@ -13,14 +13,14 @@ from attnmargin.attention.heads import Head, HeadLike, as_head
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.score import score_rounding, scores, tied_tokens
 from attnmargin.base.errors import InputError, check_kind, check_number
-from attnmargin.composition import optimal_composition, unique_composition
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.locality import support_of
 from attnmargin.margin.builders import finite_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Norm
 from attnmargin.margin.solution import Solution
-from attnmargin.search import Progress, Search
+from attnmargin.selections.composition import optimal_composition, unique_composition
+from attnmargin.selections.local_optimality import support_of
+from attnmargin.selections.search import Progress, Search
 from attnmargin.solvers import solve
 from attnmargin.theory.check import Check, Outcome, holds
 from attnmargin.theory.facts import Facts, norm_of

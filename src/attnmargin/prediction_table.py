@@ -14,7 +14,7 @@ from attnmargin.margin.certificate import Status
 from attnmargin.predict import Prediction, Verdict
 from attnmargin.report.sentences import verdict_sentence
 from attnmargin.report.words import plain_number
-from attnmargin.search import Search
+from attnmargin.selections.search import Search
 from attnmargin.tables import number, short
 from attnmargin.theory import Check, Outcome
 

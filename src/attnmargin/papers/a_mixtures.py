@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attnmargin.attention.heads import QuadraticHead
 from attnmargin.attention.softmax import probabilities
-from attnmargin.composition import optimal_composition
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, seed_of
 from attnmargin.margin.builders import finite_problem, token_problem
@@ -24,6 +23,7 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.selections.composition import optimal_composition
 from attnmargin.solvers import solve
 from attnmargin.training import train
 from attnmargin.training.measures import composed_correlation, correlation

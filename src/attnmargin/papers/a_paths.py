@@ -5,10 +5,8 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
-from attnmargin.cones import score_barrier
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, random_data, seed_of
-from attnmargin.locality import locality
 from attnmargin.margin.builders import token_problem
 from attnmargin.papers.experiment import (
     Arrays,
@@ -22,6 +20,8 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import mean_curve
 from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.selections.cones import score_barrier
+from attnmargin.selections.local_optimality import locality
 from attnmargin.solvers import solve
 from attnmargin.training import regularization_path, train
 from attnmargin.training.measures import correlation, misalignment

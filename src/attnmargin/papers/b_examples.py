@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.locality import label_margin
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.papers.experiment import (
@@ -19,6 +18,7 @@ from attnmargin.papers.experiment import (
     at_most,
 )
 from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.selections.local_optimality import label_margin
 from attnmargin.solvers import solve
 from attnmargin.training import train
 from attnmargin.training.measures import correlation, token_probability

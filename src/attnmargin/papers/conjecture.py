@@ -9,7 +9,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data.random import random_data
 from attnmargin.predict import Prediction, predict
-from attnmargin.search import Progress
+from attnmargin.selections.search import Progress
 from attnmargin.theory.check import holds
 
 WIDTHS = (10, 20, 30, 40, 50, 80)

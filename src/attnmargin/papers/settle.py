@@ -11,8 +11,8 @@ from torch import Tensor
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.attention.softmax import probabilities
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.locality import locality
 from attnmargin.papers.experiment import Tell
+from attnmargin.selections.local_optimality import locality
 from attnmargin.training import train
 
 # Steps after which selections are looked at; a trial stops where its selection is settled.

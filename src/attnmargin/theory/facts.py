@@ -19,12 +19,12 @@ from attnmargin.attention.score import (
 from attnmargin.attention.softmax import Objective, gradient, objective, sequences
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.locality import support_of
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.norms import Frobenius, Norm, Nuclear, as_norm
 from attnmargin.margin.problem import margin_problem
 from attnmargin.margin.solution import Solution
-from attnmargin.search import Progress, Search, local_selections
+from attnmargin.selections.local_optimality import support_of
+from attnmargin.selections.search import Progress, Search, local_selections
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import first_step
 

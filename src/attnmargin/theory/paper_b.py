@@ -8,8 +8,8 @@ from torch import Tensor
 
 from attnmargin.attention.score import scores
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.locality import label_margin, locality
 from attnmargin.margin.norms import Lp
+from attnmargin.selections.local_optimality import label_margin, locality
 from attnmargin.theory.check import Check, Outcome, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.theory.paper_a import regular

@@ -5,9 +5,9 @@ from torch import Tensor
 
 from attnmargin.attention.heads import Head, MarginHead, QuadraticHead
 from attnmargin.attention.softmax import sequences
-from attnmargin.composition import curvature, head_scores, unique_composition
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.solution import Solution
+from attnmargin.selections.composition import curvature, head_scores, unique_composition
 from attnmargin.theory.check import Check, Outcome, outcome
 from attnmargin.theory.elsewhere import other_papers
 

@@ -20,11 +20,11 @@ from attnmargin.attention.softmax import sequences
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import seed_of
-from attnmargin.locality import Locality, locality
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius, Norm, as_norm
 from attnmargin.margin.solution import Solution
+from attnmargin.selections.local_optimality import Locality, locality
 from attnmargin.solvers import solve
 
 Progress = Callable[[int, int], None]

@@ -1,0 +1,1 @@
+"""What training can end in: local optimality, the search for it, cones, mixtures."""
