@@ -54,6 +54,7 @@ from attnmargin.graphs import (
     read_sequences,
     token_graphs,
 )
+from attnmargin.graphs.next_token import next_token_data, next_token_head
 from attnmargin.margin.alternatives import Uniqueness, uniqueness
 from attnmargin.margin.builders import (
     embedding_problem,
@@ -65,7 +66,6 @@ from attnmargin.margin.certificate import Certificate, Status, certify
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
-from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.optim.mirror_descent import MirrorDescent
 from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict

@@ -1,6 +1,7 @@
 """Paper C: token-priority graphs of next-token data, and the rule that attention learns."""
 
 from attnmargin.graphs.automaton import Automaton, Next, Rule
+from attnmargin.graphs.collection import TokenGraphs, pseudo_graphs, token_graphs
 from attnmargin.graphs.cyclic import (
     CyclicData,
     cyclic_basis,
@@ -9,9 +10,8 @@ from attnmargin.graphs.cyclic import (
     cyclic_part,
 )
 from attnmargin.graphs.files import read_graphs, read_sequences
+from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.problem import graph_problem
-from attnmargin.graphs.token_graphs import TokenGraphs, pseudo_graphs, token_graphs
-from attnmargin.graphs.view import TokenGraph
 from attnmargin.graphs.vocabulary import Vocabulary
 
 __all__ = [

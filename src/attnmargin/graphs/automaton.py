@@ -12,11 +12,11 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
+from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.graphs.cyclic import choices, correction
+from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.newton import Choices, minimum
 from attnmargin.graphs.problem import check_embeddings, check_graphs, graph_problem
-from attnmargin.graphs.token_graphs import TokenGraphs
-from attnmargin.graphs.view import TokenGraph
 from attnmargin.margin.problem import margin_problem
 from attnmargin.solvers import solve
 

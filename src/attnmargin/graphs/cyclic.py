@@ -12,10 +12,10 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
+from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.graphs.newton import Choices, gathered, minimum
 from attnmargin.graphs.problem import check_embeddings, check_graphs
 from attnmargin.graphs.samples import Samples, as_samples
-from attnmargin.graphs.token_graphs import TokenGraphs
 
 # Rows of length one whose squared distance from the span of others is below this depend on them.
 _RANK = 1e-12

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnmargin.base.errors import MissingPackageError
 from attnmargin.base.files import write_whole
-from attnmargin.graphs.token_graphs import TokenGraphs
+from attnmargin.graphs.collection import TokenGraphs
 
 if TYPE_CHECKING:
     import networkx

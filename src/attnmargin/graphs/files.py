@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.errors import InputError
-from attnmargin.graphs.token_graphs import TokenGraphs, token_graphs
+from attnmargin.graphs.collection import TokenGraphs, token_graphs
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _LINE = '{"tokens": ["a", "b"], "next": "a"}'

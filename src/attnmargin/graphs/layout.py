@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.graphs.view import TokenGraph
+from attnmargin.graphs.graph import TokenGraph
 
 # Units that a row may be wide.
 _WIDEST = 7.0

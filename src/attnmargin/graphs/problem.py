@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
-from attnmargin.graphs.token_graphs import TokenGraphs
+from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
 
 

@@ -17,8 +17,8 @@ from attnmargin.graphs import (
     graph_problem,
     token_graphs,
 )
+from attnmargin.graphs.next_token import next_token_data, next_token_head
 from attnmargin.margin.solution import Solution
-from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.papers.experiment import Task
 from attnmargin.solvers import solve
 

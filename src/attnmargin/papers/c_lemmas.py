@@ -11,7 +11,7 @@ from torch.autograd.functional import hessian
 from attnmargin.attention.softmax import probabilities
 from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import Automaton, cyclic_data
-from attnmargin.next_token import next_token_data
+from attnmargin.graphs.next_token import next_token_data
 from attnmargin.papers.c_data import (
     ACYCLIC,
     GENERAL,

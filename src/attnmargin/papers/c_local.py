@@ -12,8 +12,8 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import TokenGraphs, graph_problem, pseudo_graphs
 from attnmargin.graphs.cyclic import component_tokens
+from attnmargin.graphs.next_token import next_token_data, next_token_head
 from attnmargin.graphs.samples import Samples, as_samples
-from attnmargin.next_token import next_token_data, next_token_head
 from attnmargin.papers.c_data import (
     ACYCLIC,
     Instances,

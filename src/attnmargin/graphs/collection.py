@@ -11,8 +11,8 @@ from torch import Tensor
 
 from attnmargin.base.errors import InputError
 from attnmargin.graphs.edges import EdgeSet, Ids, components_of, distinct, nodes_of
+from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.samples import Samples, as_samples, chunks, joined
-from attnmargin.graphs.view import TokenGraph
 from attnmargin.graphs.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
