@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import attnmargin as am
-from attnmargin.embedding_data import LEVELS
+from attnmargin.embeddings.instances import LEVELS
 
 
 def random_model(seed: int, S: int = 7, d: int = 5, n: int = 6, T: int = 4) -> am.EmbeddingModel:

@@ -31,13 +31,14 @@ from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, random_next_tokens, seed_of
 from attnmargin.download import download_reviews
-from attnmargin.embedding import EmbeddingModel, FirstStep, first_step, other_selections
-from attnmargin.embedding_data import (
+from attnmargin.embeddings.instances import (
     LabelledTokens,
     important_tokens,
     level_tokens,
     random_embeddings,
 )
+from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
+from attnmargin.embeddings.statistics import TokenStatistics, token_statistics
 from attnmargin.graphs import (
     Automaton,
     CyclicData,
@@ -78,7 +79,6 @@ from attnmargin.text import Corpus, read_corpus
 from attnmargin.text_training import Recipe, TextRun, train_text
 from attnmargin.theory import Check, Outcome, check_embeddings, check_next_token, check_theory
 from attnmargin.token_importance import TokenImportance, token_importance
-from attnmargin.token_statistics import TokenStatistics, token_statistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training import Guarded, Trajectory, gradient_flow, regularization_path, train
 from attnmargin.training.measures import (

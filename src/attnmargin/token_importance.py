@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError
 from attnmargin.cleaning import Cleaning, Step, clean_tokens
+from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 from attnmargin.pieces import Pieces
 from attnmargin.text import Corpus
-from attnmargin.token_statistics import TokenStatistics, count_tokens
 from attnmargin.token_training import TokenRun
 
 # Tokens that the agreement is measured on: seen so often, with a posterior difference above this;

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import seed_of
-from attnmargin.embedding import EmbeddingModel, FirstStep, first_step, other_selections
-from attnmargin.embedding_data import important_tokens, level_tokens, random_embeddings
+from attnmargin.embeddings.instances import important_tokens, level_tokens, random_embeddings
+from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
 from attnmargin.papers.experiment import (
     Arrays,
     Claim,

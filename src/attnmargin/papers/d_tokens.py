@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from attnmargin.base.files import write_whole
 from attnmargin.cleaning import Cleaning
-from attnmargin.embedding_data import level_tokens
+from attnmargin.embeddings.instances import level_tokens
+from attnmargin.embeddings.statistics import TokenStatistics
 from attnmargin.papers.experiment import (
     Arrays,
     Claim,
@@ -32,7 +33,6 @@ from attnmargin.token_importance import (
     sign_agreement,
     token_importance,
 )
-from attnmargin.token_statistics import TokenStatistics
 from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 
 NEEDS = "a folder with imdb.parquet, yelp.parquet (or .csv, .tsv, .jsonl) and vocab.txt"

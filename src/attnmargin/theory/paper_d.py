@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
-from attnmargin.embedding import EmbeddingModel, FirstStep, first_step, other_selections
+from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
 from attnmargin.theory.check import Check, Outcome, number, outcome
 
 # The probability δ with which a statement may fail, and selections that Lemma 19 is tried on.

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, check_whole
 from attnmargin.data.random import seed_of
-from attnmargin.embedding import EmbeddingModel
-from attnmargin.token_statistics import TokenStatistics, count_tokens
+from attnmargin.embeddings.model import EmbeddingModel
+from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 
 # The importance levels of figure 2; a smaller one is a more important token.
 LEVELS = (0.45, 0.35, 0.3, 0.25, 0.2, 0.1, 0.05, 0.02)

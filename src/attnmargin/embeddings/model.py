@@ -16,11 +16,11 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData, check_tokens, plus_minus_one, token_ids
+from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 from attnmargin.margin.builders import embedding_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers import solve
-from attnmargin.token_statistics import TokenStatistics, count_tokens
 from attnmargin.training import Trajectory, gradient_flow
 
 # Logits of selected tokens differ by no more than this share of the spread of all.

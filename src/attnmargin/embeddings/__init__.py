@@ -1,0 +1,1 @@
+"""Paper D: signed frequencies of tokens, the model, its first step, and the flow of ⟨cls⟩."""
