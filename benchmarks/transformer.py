@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import attnmargin as am
-from attnmargin.transformer import Shape, TextClassifier
+from attnmargin.text.classifier.transformer import Shape, TextClassifier
 from benchmarks.harness import RESULTS, machine, save
 
 BATCH, LENGTH, WORDS, P, RATE = 100, 512, 30_522, 1.1, 8e-4

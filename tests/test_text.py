@@ -8,7 +8,7 @@ import pytest
 from tokenizers import BertWordPieceTokenizer
 
 import attnmargin as am
-from attnmargin.pieces import SPECIAL, read_vocabulary
+from attnmargin.text.pieces import SPECIAL, read_vocabulary
 
 TEXTS = ["A wonderful film, truly.", "So boring!", "wonderful, wonderful", "it is boring"]
 LABELS = [1, 0, 1, 0]

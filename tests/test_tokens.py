@@ -10,11 +10,11 @@ import torch
 from torch.nn import functional as F
 
 import attnmargin as am
-from attnmargin.cleaning import STOP_WORDS
 from attnmargin.papers.d_layers import logistic_regression
 from attnmargin.report.scatter import Cloud, scatter
-from attnmargin.text import balanced
-from attnmargin.token_models import TokenModel
+from attnmargin.text.corpus import balanced
+from attnmargin.text.tokens.cleaning import STOP_WORDS
+from attnmargin.text.tokens.models import TokenModel
 from tests.test_cli import run as command
 
 

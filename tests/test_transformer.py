@@ -16,9 +16,9 @@ from torch.nn import functional as F
 import attnmargin as am
 from attnmargin.base.safetensors import read_tensors, write_tensors
 from attnmargin.optim.kernel import can_fuse, fits
-from attnmargin.text_analysis import attention_shares, pivotal_shares, sparsity
-from attnmargin.text_training import Batches
-from attnmargin.transformer import Block
+from attnmargin.text.classifier.analysis import attention_shares, pivotal_shares, sparsity
+from attnmargin.text.classifier.training import Batches
+from attnmargin.text.classifier.transformer import Block
 from tests.test_cli import run as command
 
 SMALL = {"layers": 2, "heads": 2, "width": 16, "hidden": 24, "length": 32}

@@ -26,11 +26,9 @@ from attnmargin.base.errors import (
     InputError,
     MissingPackageError,
 )
-from attnmargin.cleaning import Cleaning, clean_tokens
 from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, random_next_tokens, seed_of
-from attnmargin.download import download_reviews
 from attnmargin.embeddings.instances import (
     LabelledTokens,
     important_tokens,
@@ -68,18 +66,21 @@ from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.optim.mirror_descent import MirrorDescent
-from attnmargin.pieces import Pieces, word_list, word_pieces
 from attnmargin.predict import Prediction, Verdict, predict
 from attnmargin.selections.composition import optimal_composition
 from attnmargin.selections.cones import in_direction_cone, score_barrier
 from attnmargin.selections.local_optimality import Locality, label_margin, locality, locally_optimal
 from attnmargin.selections.search import Search, local_selections
 from attnmargin.solvers import solve, solve_path
-from attnmargin.text import Corpus, read_corpus
-from attnmargin.text_training import Recipe, TextRun, train_text
+from attnmargin.text.classifier.training import Recipe, TextRun, train_text
+from attnmargin.text.classifier.transformer import Shape, TextClassifier
+from attnmargin.text.corpus import Corpus, read_corpus
+from attnmargin.text.download import download_reviews
+from attnmargin.text.pieces import Pieces, word_list, word_pieces
+from attnmargin.text.tokens.cleaning import Cleaning, clean_tokens
+from attnmargin.text.tokens.importance import TokenImportance, token_importance
+from attnmargin.text.tokens.training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.theory import Check, Outcome, check_embeddings, check_next_token, check_theory
-from attnmargin.token_importance import TokenImportance, token_importance
-from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
 from attnmargin.training import Guarded, Trajectory, gradient_flow, regularization_path, train
 from attnmargin.training.measures import (
     bregman,
@@ -91,7 +92,6 @@ from attnmargin.training.measures import (
     rank_profile,
     token_probability,
 )
-from attnmargin.transformer import Shape, TextClassifier
 
 __all__ = [
     "AttentionData",

@@ -261,7 +261,7 @@ def train_text(
     """Train a transformer on FILE (two classes of texts) by ℓp mirror descent."""
     from attnmargin import text_table as tables
     from attnmargin.tables import print_json
-    from attnmargin.text_training import Recipe
+    from attnmargin.text.classifier.training import Recipe
     from attnmargin.training_table import progress_bar
 
     names = ("layers", "heads", "width", "hidden", "length", "dropout")

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from attnmargin.pieces import word_list, word_pieces
-from attnmargin.text import overlap, read_corpus, split_corpus
-from attnmargin.text_training import Progress, Recipe, TextRun, device_of, train_text
-from attnmargin.transformer import Shape
+from attnmargin.text.classifier.training import Progress, Recipe, TextRun, device_of, train_text
+from attnmargin.text.classifier.transformer import Shape
+from attnmargin.text.corpus import overlap, read_corpus, split_corpus
+from attnmargin.text.pieces import word_list, word_pieces
 
 # Words that occur less often are unknown where no vocabulary is given.
 _LEAST = 2

@@ -27,7 +27,7 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.plot_panels import Panel, Picture, Series
 from attnmargin.report.attention_page import MarkedText, write_attention
-from attnmargin.text_analysis import LARGE, pivotal_shares
+from attnmargin.text.classifier.analysis import LARGE, pivotal_shares
 
 _SIZE = 3
 _COMPARED = (1.1, 2.0)

@@ -20,12 +20,12 @@ from attnmargin.papers.experiment import (
     at_least,
 )
 from attnmargin.papers.review_data import NEEDS, find_reviews, find_vocabulary
-from attnmargin.pieces import Pieces, word_pieces
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.text import Corpus, overlap
-from attnmargin.text_analysis import attention_shares, sparsity
-from attnmargin.text_training import Recipe, TextRun, device_of, train_text
-from attnmargin.transformer import Shape
+from attnmargin.text.classifier.analysis import attention_shares, sparsity
+from attnmargin.text.classifier.training import Recipe, TextRun, device_of, train_text
+from attnmargin.text.classifier.transformer import Shape
+from attnmargin.text.corpus import Corpus, overlap
+from attnmargin.text.pieces import Pieces, word_pieces
 
 # Powers with the rates they are trained with: those of the paper where they learn.
 RATES = {1.1: 8e-4, 2.0: 1e-3, 3.0: 1e-6}

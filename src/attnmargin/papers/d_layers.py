@@ -26,11 +26,11 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.pieces import Pieces
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.text_training import device_of
-from attnmargin.token_importance import TokenImportance, sign_agreement
-from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
+from attnmargin.text.classifier.training import device_of
+from attnmargin.text.pieces import Pieces
+from attnmargin.text.tokens.importance import TokenImportance, sign_agreement
+from attnmargin.text.tokens.training import TokenRecipe, TokenRun, train_tokens
 
 # Until the loss is about that of model (1), with small steps in large batches; and until it is
 # that of the paper.

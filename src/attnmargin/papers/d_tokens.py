@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.files import write_whole
-from attnmargin.cleaning import Cleaning
 from attnmargin.embeddings.instances import level_tokens
 from attnmargin.embeddings.statistics import TokenStatistics
 from attnmargin.papers.experiment import (
@@ -23,17 +22,18 @@ from attnmargin.papers.experiment import (
     at_most,
 )
 from attnmargin.papers.review_data import find_reviews, find_vocabulary
-from attnmargin.pieces import Pieces
 from attnmargin.plot_panels import Panel, Picture, Series
-from attnmargin.text import balanced
-from attnmargin.text_training import device_of
-from attnmargin.token_importance import (
+from attnmargin.text.classifier.training import device_of
+from attnmargin.text.corpus import balanced
+from attnmargin.text.pieces import Pieces
+from attnmargin.text.tokens.cleaning import Cleaning
+from attnmargin.text.tokens.importance import (
     FREQUENT,
     TokenImportance,
     sign_agreement,
     token_importance,
 )
-from attnmargin.token_training import TokenRecipe, TokenRun, train_tokens
+from attnmargin.text.tokens.training import TokenRecipe, TokenRun, train_tokens
 
 NEEDS = "a folder with imdb.parquet, yelp.parquet (or .csv, .tsv, .jsonl) and vocab.txt"
 CORPORA = {"imdb": "IMDB", "yelp": "Yelp"}

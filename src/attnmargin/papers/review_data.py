@@ -4,7 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from attnmargin.base.errors import InputError
-from attnmargin.text import Corpus, read_corpus
+from attnmargin.text.corpus import Corpus, read_corpus
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl")
 # Labels of neutral reviews, which the papers leave out.

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.pieces import Pieces
 from attnmargin.plot import Curve, Curves, draw_curves, svg
 from attnmargin.report.attention_page import MarkedText, attention_body
 from attnmargin.report.html import figure, page, paragraph, section, table, write_page
-from attnmargin.text_analysis import LARGE, attention_shares, sparsity
-from attnmargin.text_training import TextRun
+from attnmargin.text.classifier.analysis import LARGE, attention_shares, sparsity
+from attnmargin.text.classifier.training import TextRun
+from attnmargin.text.pieces import Pieces
 
 # Texts that are shown, and tokens of each.
 _TEXTS, _TOKENS = 8, 120

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from attnmargin.report.coloured import COLOURED_STYLE, coloured_text
 from attnmargin.report.html import page, paragraph, section, table, write_page
 from attnmargin.report.scatter import Cloud, scatter
-from attnmargin.token_importance import TokenImportance
+from attnmargin.text.tokens.importance import TokenImportance
 from attnmargin.token_table import agreement_sentence, token_cells
 
 # Texts of each class that are shown, tokens of each, and points of a picture.

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import MissingPackageError, check_whole
-from attnmargin.pieces import Pieces, read_vocabulary, split_words, word_of
-from attnmargin.text import Corpus
+from attnmargin.text.corpus import Corpus
+from attnmargin.text.pieces import Pieces, read_vocabulary, split_words, word_of
 
 _TAG = re.compile(r"</?[A-Za-z!][^<>]*>")
 

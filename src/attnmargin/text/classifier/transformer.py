@@ -98,7 +98,7 @@ class TextClassifier(nn.Module):
 
     Example:
         >>> import torch
-        >>> from attnmargin.transformer import Shape, TextClassifier
+        >>> from attnmargin.text.classifier.transformer import Shape, TextClassifier
         >>> model = TextClassifier(Shape(vocabulary=50, layers=2, heads=2, width=16, hidden=32))
         >>> model(torch.tensor([[2, 7, 8, 3], [2, 9, 3, 0]])).shape
         torch.Size([2, 2])

@@ -17,9 +17,9 @@ from attnmargin.base.errors import InputError, check_whole
 from attnmargin.base.files import make_folder
 from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
 from attnmargin.data.random import seed_of
-from attnmargin.pieces import Pieces
-from attnmargin.text_training import Batches, check_loss
-from attnmargin.token_models import TokenModel
+from attnmargin.text.classifier.training import Batches, check_loss
+from attnmargin.text.pieces import Pieces
+from attnmargin.text.tokens.models import TokenModel
 
 Progress = Callable[[int, int], None]
 Look = Callable[["TokenRun"], None]

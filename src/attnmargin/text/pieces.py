@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, MissingPackageError, check_whole
 from attnmargin.base.files import make_folder, read_npz, write_npz
-from attnmargin.text import Corpus
+from attnmargin.text.corpus import Corpus
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
@@ -155,7 +155,7 @@ def word_of(letter: str, text: str) -> str:
 
     Example:
         >>> import re
-        >>> from attnmargin.pieces import word_of
+        >>> from attnmargin.text.pieces import word_of
         >>> text = "अच्छी, यह"
         >>> re.findall(word_of(r"\w", text), text)
         ['अच्छी', 'यह']

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnmargin.pieces import Pieces
-from attnmargin.transformer import TextClassifier
+from attnmargin.text.classifier.transformer import TextClassifier
+from attnmargin.text.pieces import Pieces
 
 # Entries of at least this size are large (paper B, figure 8).
 LARGE = 0.06

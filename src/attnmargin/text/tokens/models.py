@@ -24,7 +24,7 @@ class TokenModel(nn.Module):
 
     Example:
         >>> import torch
-        >>> from attnmargin.token_models import TokenModel
+        >>> from attnmargin.text.tokens.models import TokenModel
         >>> model = TokenModel(vocabulary=5, d=8, layers=2)
         >>> f = model(torch.tensor([[0, 1, 0], [2, 5, 5]]))
         >>> g = model(torch.tensor([[0, 1], [2, 5]]), counts=torch.tensor([[2, 1], [1, 0]]))

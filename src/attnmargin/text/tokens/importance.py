@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError
-from attnmargin.cleaning import Cleaning, Step, clean_tokens
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
-from attnmargin.pieces import Pieces
-from attnmargin.text import Corpus
-from attnmargin.token_training import TokenRun
+from attnmargin.text.corpus import Corpus
+from attnmargin.text.pieces import Pieces
+from attnmargin.text.tokens.cleaning import Cleaning, Step, clean_tokens
+from attnmargin.text.tokens.training import TokenRun
 
 # Tokens that the agreement is measured on: seen so often, with a posterior difference above this;
 # in small corpora once in so many texts, but no less often than the last number.

@@ -20,8 +20,8 @@ from attnmargin.base.files import make_folder, write_whole
 from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
 from attnmargin.data.random import seed_of
 from attnmargin.optim.mirror_descent import MirrorDescent
-from attnmargin.pieces import Pieces
-from attnmargin.transformer import Shape, TextClassifier
+from attnmargin.text.classifier.transformer import Shape, TextClassifier
+from attnmargin.text.pieces import Pieces
 
 Progress = Callable[[int, int], None]
 # Texts of a batch that is only read.

@@ -1,0 +1,1 @@
+"""The transformer of paper B: model, training, analysis."""

@@ -1,0 +1,1 @@
+"""Which tokens of a corpus decide: cleaning, counts, trained models (paper D)."""
