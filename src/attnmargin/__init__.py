@@ -26,7 +26,6 @@ from attnmargin.base.errors import (
     InputError,
     MissingPackageError,
 )
-from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, random_next_tokens, seed_of
 from attnmargin.embeddings.instances import (
@@ -66,7 +65,8 @@ from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.optim.mirror_descent import MirrorDescent
-from attnmargin.predict import Prediction, Verdict, predict
+from attnmargin.prediction.confirmation import Confirmation, confirm
+from attnmargin.prediction.prediction import Prediction, Verdict, predict
 from attnmargin.selections.composition import optimal_composition
 from attnmargin.selections.cones import in_direction_cone, score_barrier
 from attnmargin.selections.local_optimality import Locality, label_margin, locality, locally_optimal

@@ -60,9 +60,9 @@ def predict(
     """Tell what attention will learn from FILE (.npz with X, z, y, v), and why."""
     from attnmargin import prediction_table as tables
     from attnmargin import report
-    from attnmargin.confirm import confirm
     from attnmargin.data.attention_data import AttentionData
-    from attnmargin.predict import predict as tell
+    from attnmargin.prediction.confirmation import confirm
+    from attnmargin.prediction.prediction import predict as tell
     from attnmargin.report.words import name_tokens
     from attnmargin.tables import print_json
     from attnmargin.training_table import progress_bar

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz
-from attnmargin.confirm import Confirmation
 from attnmargin.margin.certificate import Status
-from attnmargin.predict import Prediction, Verdict
+from attnmargin.prediction.confirmation import Confirmation
+from attnmargin.prediction.prediction import Prediction, Verdict
 from attnmargin.report.sentences import verdict_sentence
 from attnmargin.report.words import plain_number
 from attnmargin.selections.search import Search

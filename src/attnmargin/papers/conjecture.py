@@ -6,9 +6,9 @@ from typing import Any
 import torch
 
 from attnmargin.base.errors import InputError
-from attnmargin.confirm import Confirmation, confirm
 from attnmargin.data.random import random_data
-from attnmargin.predict import Prediction, predict
+from attnmargin.prediction.confirmation import Confirmation, confirm
+from attnmargin.prediction.prediction import Prediction, predict
 from attnmargin.selections.search import Progress
 from attnmargin.theory.check import holds
 

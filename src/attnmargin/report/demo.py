@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.files import make_folder
-from attnmargin.confirm import confirm
 from attnmargin.data.demo_reviews import REVIEWS, review_data
-from attnmargin.predict import predict
+from attnmargin.prediction.confirmation import confirm
+from attnmargin.prediction.prediction import predict
 from attnmargin.report.prediction_page import write_prediction
 from attnmargin.report.sentences import headline, verdict_sentence
 from attnmargin.report.words import Words, name_tokens

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.softmax import probabilities
-from attnmargin.confirm import Confirmation
 from attnmargin.plot import Curves, TokenPanel
-from attnmargin.predict import Prediction
+from attnmargin.prediction.confirmation import Confirmation
+from attnmargin.prediction.prediction import Prediction
 from attnmargin.report.words import Words, chosen_tokens
 
 

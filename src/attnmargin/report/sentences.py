@@ -5,7 +5,7 @@ import math
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.explain import explain_infeasible
 from attnmargin.margin.norms import Frobenius, Nuclear
-from attnmargin.predict import Prediction, Verdict
+from attnmargin.prediction.prediction import Prediction, Verdict
 from attnmargin.report.words import Words, chosen_tokens, listing, selected_words
 from attnmargin.selections.search import count_words
 from attnmargin.theory import Outcome

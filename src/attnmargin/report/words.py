@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.predict import Prediction
+from attnmargin.prediction.prediction import Prediction
 
 
 @final

@@ -11,7 +11,7 @@ from attnmargin.attention.score import scores
 from attnmargin.attention.softmax import objective, probabilities, sequences
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.margin.builders import token_problem
-from attnmargin.predict import Prediction
+from attnmargin.prediction.prediction import Prediction
 from attnmargin.selections.local_optimality import locality
 from attnmargin.selections.search import Progress
 from attnmargin.solvers import solve

@@ -1,0 +1,1 @@
+"""The main job: predict what attention selects, train, and compare."""
