@@ -17,7 +17,7 @@ from attnmargin.papers import reproduce as engine
 from attnmargin.papers.experiment import Arrays, Claim, Experiment, Point, Task
 from attnmargin.papers.registry import experiments
 from attnmargin.papers.reproduce import names_of, reproduce
-from attnmargin.plot_panels import Panel, Picture, draw_picture
+from attnmargin.plot.panels import Panel, Picture, draw_picture
 from tests.test_cli import run as command
 
 

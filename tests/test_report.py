@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import attnmargin as am
 from attnmargin.data.demo_reviews import review_data
-from attnmargin.plot import svg
-from attnmargin.plot_labels import place_names
+from attnmargin.plot.labels import place_names
+from attnmargin.plot.pictures import svg
 from attnmargin.report import prediction_page
 from attnmargin.report.demo import review_words
 from attnmargin.report.pictures import token_panel
@@ -267,7 +267,7 @@ def test_names_must_fit() -> None:
 
 
 def test_pictures_are_deterministic_text() -> None:
-    from attnmargin.plot import Curves, draw_curves
+    from attnmargin.plot.pictures import Curves, draw_curves
 
     line = {"name": "a", "x": np.arange(3.0), "y": np.arange(1.0, 4.0)}
     data = Curves(title="t", axes=("x", "y"), logarithmic=(False, True), curves=[line])  # type: ignore[list-item]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import attnmargin as am
 from attnmargin.papers.d_layers import logistic_regression
-from attnmargin.report.scatter import Cloud, scatter
+from attnmargin.plot.scatter import Cloud, scatter
 from attnmargin.text.corpus import balanced
 from attnmargin.text.tokens.cleaning import STOP_WORDS
 from attnmargin.text.tokens.models import TokenModel

@@ -22,7 +22,7 @@ from attnmargin.papers.experiment import (
     at_least,
 )
 from attnmargin.papers.series import mean_curve
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.composition import optimal_composition
 from attnmargin.solvers import solve
 from attnmargin.training import train

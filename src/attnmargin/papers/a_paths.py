@@ -19,7 +19,7 @@ from attnmargin.papers.experiment import (
     at_most,
 )
 from attnmargin.papers.series import mean_curve
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.cones import score_barrier
 from attnmargin.selections.local_optimality import locality
 from attnmargin.solvers import solve

@@ -19,7 +19,7 @@ from attnmargin.papers.experiment import (
     Task,
 )
 from attnmargin.papers.series import mean_curve
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train
 from attnmargin.training.measures import misalignment

@@ -22,7 +22,7 @@ from attnmargin.papers.experiment import (
     at_least,
 )
 from attnmargin.papers.series import mean_curve
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import Guarded, Trajectory, train
 
 _D8, _MASKED8, _STEPS = (4, 6, 8, 10), 1e-6, 2000

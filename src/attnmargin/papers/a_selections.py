@@ -26,7 +26,7 @@ from attnmargin.papers.experiment import (
 )
 from attnmargin.papers.series import share_curve
 from attnmargin.papers.settle import LONG_ROUNDS, ROUNDS, Settled, settle
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.theory.paper_a import AVERAGE_MARGIN
 

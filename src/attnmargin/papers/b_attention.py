@@ -25,7 +25,7 @@ from attnmargin.papers.experiment import (
     Results,
     at_least,
 )
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.report.attention_page import MarkedText, write_attention
 from attnmargin.text.classifier.analysis import LARGE, pivotal_shares
 

@@ -17,7 +17,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.local_optimality import label_margin
 from attnmargin.solvers import solve
 from attnmargin.training import train

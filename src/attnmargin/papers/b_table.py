@@ -20,7 +20,7 @@ from attnmargin.papers.experiment import (
     at_least,
 )
 from attnmargin.papers.review_data import NEEDS, find_reviews, find_vocabulary
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.classifier.analysis import attention_shares, sparsity
 from attnmargin.text.classifier.training import Recipe, TextRun, device_of, train_text
 from attnmargin.text.classifier.transformer import Shape

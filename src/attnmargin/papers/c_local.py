@@ -33,7 +33,7 @@ from attnmargin.papers.experiment import (
     at_most,
 )
 from attnmargin.papers.series import mean_curve
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train
 from attnmargin.training.measures import correlation

@@ -26,7 +26,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.classifier.training import device_of
 from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.importance import TokenImportance, sign_agreement

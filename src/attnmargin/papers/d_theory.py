@@ -21,7 +21,7 @@ from attnmargin.papers.experiment import (
     at_most,
 )
 from attnmargin.papers.series import mean_curve
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import gradient_flow
 
 # --- Lemma 2 ---------------------------------------------------------------------------------

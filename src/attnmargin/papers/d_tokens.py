@@ -22,7 +22,7 @@ from attnmargin.papers.experiment import (
     at_most,
 )
 from attnmargin.papers.review_data import find_reviews, find_vocabulary
-from attnmargin.plot_panels import Panel, Picture, Series
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.classifier.training import device_of
 from attnmargin.text.corpus import balanced
 from attnmargin.text.pieces import Pieces

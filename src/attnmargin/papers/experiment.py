@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.plot_panels import Picture
+from attnmargin.plot.panels import Picture
 
 Arrays = dict[str, NDArray[Any]]
 Results = Mapping[str, Arrays]  # by the key of a point

@@ -15,7 +15,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz, write_npz, write_whole
 from attnmargin.papers.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.registry import experiments
-from attnmargin.plot_panels import draw_picture
+from attnmargin.plot.panels import draw_picture
 from attnmargin.version import VERSION
 
 Progress = Callable[[str, int, int], None]

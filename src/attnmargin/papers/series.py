@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.papers.experiment import mean_error, share_interval
-from attnmargin.plot_panels import Series
+from attnmargin.plot.panels import Series
 
 
 def mean_curve(

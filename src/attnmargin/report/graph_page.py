@@ -11,7 +11,7 @@ import numpy as np
 from attnmargin.graph_table import findings
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import margins
-from attnmargin.report.graph_drawing import drawing
+from attnmargin.plot.graph import drawing
 from attnmargin.report.html import figure, page, paragraph, section, write_page
 from attnmargin.version import VERSION
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.softmax import probabilities
-from attnmargin.plot import Curves, TokenPanel
+from attnmargin.plot.pictures import Curves, TokenPanel
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.report.words import Words, chosen_tokens

@@ -9,7 +9,7 @@ import torch
 from attnmargin.attention.losses import as_loss
 from attnmargin.attention.score import scores
 from attnmargin.margin.certificate import Status
-from attnmargin.plot import draw_curves, draw_tokens, svg
+from attnmargin.plot.pictures import draw_curves, draw_tokens, svg
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction, Verdict
 from attnmargin.report.html import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.plot import Curve, Curves, draw_curves, svg
+from attnmargin.plot.pictures import Curve, Curves, draw_curves, svg
 from attnmargin.report.attention_page import MarkedText, attention_body
 from attnmargin.report.html import figure, page, paragraph, section, table, write_page
 from attnmargin.text.classifier.analysis import LARGE, attention_shares, sparsity

@@ -29,7 +29,7 @@ def place_names(
 
     Example:
         >>> import numpy as np
-        >>> from attnmargin.plot_labels import place_names
+        >>> from attnmargin.plot.labels import place_names
         >>> place_names(np.array([[50.0, 50.0], [51.0, 50.0]]), ["one", "two"], (100.0, 100.0))
         array([[  7.,   5.],
                [  7., -16.]])

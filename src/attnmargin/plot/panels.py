@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import MissingPackageError
-from attnmargin.plot import COLOURS
+from attnmargin.plot.pictures import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

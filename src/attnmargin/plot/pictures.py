@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import MissingPackageError
-from attnmargin.plot_labels import place_names
+from attnmargin.plot.labels import place_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,1 @@
+"""Plot data to pictures."""
