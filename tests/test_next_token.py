@@ -244,7 +244,7 @@ def test_the_page_carries_graphs_and_shares(
 def test_large_graphs_are_left_out_of_the_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from attnmargin.report import graph_page
+    from attnmargin.report.pages import graphs as graph_page
 
     monkeypatch.setattr(graph_page, "_MOST_NUMBERS", 40)
     tokens = [f"t{k}" for k in range(60)]

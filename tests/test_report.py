@@ -14,8 +14,8 @@ import attnmargin as am
 from attnmargin.data.demo_reviews import review_data
 from attnmargin.plot.labels import place_names
 from attnmargin.plot.pictures import svg
-from attnmargin.report import prediction_page
-from attnmargin.report.demo import review_words
+from attnmargin.report.pages import prediction as prediction_page
+from attnmargin.report.pages.demo import review_words
 from attnmargin.report.pictures import token_panel
 from attnmargin.report.sentences import headline, verdict_sentence
 from attnmargin.report.words import listing, name_tokens

@@ -11,7 +11,7 @@ from attnmargin.papers.b_reviews import REVIEWS
 from attnmargin.papers.b_table import EXPERIMENTS, SEEDS, review_pieces, table_point, table_text
 from attnmargin.papers.experiment import Arrays, Task
 from attnmargin.papers.review_data import find_reviews, find_vocabulary
-from attnmargin.report.coloured import coloured_text
+from attnmargin.report.pages.coloured import coloured_text
 
 TABLE = EXPERIMENTS[0]
 

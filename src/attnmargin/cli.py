@@ -200,7 +200,7 @@ def graph(
     """Tell which tokens dominate which in FILE (.jsonl with tokens and next, or text)."""
     from attnmargin import graph_table as tables
     from attnmargin.graphs import read_graphs
-    from attnmargin.report.graph_page import write_graphs
+    from attnmargin.report.pages.graphs import write_graphs
     from attnmargin.tables import print_json, waiting
 
     if html is not None and html == graphml:
@@ -310,7 +310,7 @@ def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
 
     found, record = tables.analyse(file, **options)
     if html is not None:
-        from attnmargin.report.token_page import write_tokens
+        from attnmargin.report.pages.tokens import write_tokens
 
         record["html"] = str(write_tokens(html, found, record))
     if as_json:

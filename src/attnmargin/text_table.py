@@ -47,7 +47,7 @@ def train_file(
         "html": html and str(html),
     }
     if html is not None:
-        from attnmargin.report.text_page import write_text_page
+        from attnmargin.report.pages.text import write_text_page
 
         write_text_page(html, run, second, corpus.classes, _sentence(record))
     return record

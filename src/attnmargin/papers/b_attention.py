@@ -26,7 +26,7 @@ from attnmargin.papers.experiment import (
     at_least,
 )
 from attnmargin.plot.panels import Panel, Picture, Series
-from attnmargin.report.attention_page import MarkedText, write_attention
+from attnmargin.report.pages.attention import MarkedText, write_attention
 from attnmargin.text.classifier.analysis import LARGE, pivotal_shares
 
 _SIZE = 3

@@ -8,7 +8,7 @@ from attnmargin.base.files import make_folder
 from attnmargin.data.demo_reviews import REVIEWS, review_data
 from attnmargin.prediction.confirmation import confirm
 from attnmargin.prediction.prediction import predict
-from attnmargin.report.prediction_page import write_prediction
+from attnmargin.report.pages.prediction import write_prediction
 from attnmargin.report.sentences import headline, verdict_sentence
 from attnmargin.report.words import Words, name_tokens
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from attnmargin.plot.pictures import Curve, Curves, draw_curves, svg
-from attnmargin.report.attention_page import MarkedText, attention_body
-from attnmargin.report.html import figure, page, paragraph, section, table, write_page
+from attnmargin.report.pages.attention import MarkedText, attention_body
+from attnmargin.report.pages.html import figure, page, paragraph, section, table, write_page
 from attnmargin.text.classifier.analysis import LARGE, attention_shares, sparsity
 from attnmargin.text.classifier.training import TextRun
 from attnmargin.text.pieces import Pieces

@@ -12,7 +12,7 @@ from attnmargin.margin.certificate import Status
 from attnmargin.plot.pictures import draw_curves, draw_tokens, svg
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction, Verdict
-from attnmargin.report.html import (
+from attnmargin.report.pages.html import (
     cell,
     figure,
     page,

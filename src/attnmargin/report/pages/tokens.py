@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.plot.scatter import Cloud, scatter
-from attnmargin.report.coloured import COLOURED_STYLE, coloured_text
-from attnmargin.report.html import page, paragraph, section, table, write_page
+from attnmargin.report.pages.coloured import COLOURED_STYLE, coloured_text
+from attnmargin.report.pages.html import page, paragraph, section, table, write_page
 from attnmargin.text.tokens.importance import TokenImportance
 from attnmargin.token_table import agreement_sentence, token_cells
 

@@ -12,7 +12,7 @@ from attnmargin.graph_table import findings
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import margins
 from attnmargin.plot.graph import drawing
-from attnmargin.report.html import figure, page, paragraph, section, write_page
+from attnmargin.report.pages.html import figure, page, paragraph, section, write_page
 from attnmargin.version import VERSION
 
 # Graphs that are drawn, and their size at most.

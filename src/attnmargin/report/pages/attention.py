@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from attnmargin.report.coloured import COLOURED_STYLE, coloured_text
-from attnmargin.report.html import page, paragraph, section, write_page
+from attnmargin.report.pages.coloured import COLOURED_STYLE, coloured_text
+from attnmargin.report.pages.html import page, paragraph, section, write_page
 
 
 class MarkedText(NamedTuple):
