@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import attnmargin as am
-from attnmargin.papers.c_data import GENERAL, Instances, mixed
-from attnmargin.papers.c_data import draw as draw_instances
-from attnmargin.papers.experiment import Task
+from attnmargin.papers.c.data import GENERAL, Instances, mixed
+from attnmargin.papers.c.data import draw as draw_instances
+from attnmargin.papers.engine.experiment import Task
 from benchmarks.harness import RESULTS, machine, save
 
 K, LENGTH, STEPS = 10_000, 20, 4000
@@ -114,7 +114,7 @@ def _descend(samples: list[tuple[Tensor, Tensor, Tensor]], steps: int) -> None:
 
 def ours(own: Instances) -> None:
     """All data sets: the same steps for W and on the cyclic data, and Newton for W_cyc."""
-    from attnmargin.papers.c_local import inside_mask
+    from attnmargin.papers.c.local import inside_mask
 
     head = own.head()
     am.train(own.data(), head=head, loss="log", lr=0.01, steps=STEPS, record=STEPS)

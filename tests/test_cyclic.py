@@ -14,9 +14,9 @@ from torch.autograd.functional import hessian
 
 import attnmargin as am
 from attnmargin.graphs.cyclic import component_tokens
-from attnmargin.papers.c_data import Instances, mixed
-from attnmargin.papers.c_data import projected as project
-from attnmargin.papers.c_lemmas import gradient_on_cyclic_data, plain_loss
+from attnmargin.papers.c.data import Instances, mixed
+from attnmargin.papers.c.data import projected as project
+from attnmargin.papers.c.lemmas import gradient_on_cyclic_data, plain_loss
 from tests.test_graphs import next_token_data, seven
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import attnmargin as am
 from attnmargin.graphs.edges import EdgeSet, distinct, spans
-from attnmargin.papers.c_graphs import SEQUENCES, VOCABULARY
+from attnmargin.papers.c.graphs import SEQUENCES, VOCABULARY
 from tests.test_cli import run as command
 
 

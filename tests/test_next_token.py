@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import attnmargin as am
-from attnmargin.papers.c_data import ACYCLIC, Instances
-from attnmargin.papers.c_lemmas import plain_loss
-from attnmargin.papers.c_local import general_heads
+from attnmargin.papers.c.data import ACYCLIC, Instances
+from attnmargin.papers.c.lemmas import plain_loss
+from attnmargin.papers.c.local import general_heads
 from tests.test_cli import run as command
 from tests.test_cyclic import instances
 from tests.test_graphs import seven_file, write

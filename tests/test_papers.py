@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin.papers import experiment as parts
-from attnmargin.papers import reproduce as engine
-from attnmargin.papers.experiment import Arrays, Claim, Experiment, Point, Task
-from attnmargin.papers.registry import experiments
-from attnmargin.papers.reproduce import names_of, reproduce
+from attnmargin.papers.engine import experiment as parts
+from attnmargin.papers.engine import reproduce as engine
+from attnmargin.papers.engine.experiment import Arrays, Claim, Experiment, Point, Task
+from attnmargin.papers.engine.registry import experiments
+from attnmargin.papers.engine.reproduce import names_of, reproduce
 from attnmargin.plot.panels import Panel, Picture, draw_picture
 from tests.test_cli import run as command
 

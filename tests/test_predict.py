@@ -9,7 +9,7 @@ import torch
 
 import attnmargin as am
 from attnmargin.data.demo_reviews import REVIEWS, review_data
-from attnmargin.papers.conjecture import conjecture_experiment
+from attnmargin.papers.a.conjecture import conjecture_experiment
 from tests.test_composition import orthonormal
 from tests.test_theory import contradiction, counterexample_to_theorem_4, identity_data
 

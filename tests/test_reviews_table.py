@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin.papers.b_attention import EXPERIMENTS as FIGURES
-from attnmargin.papers.b_reviews import REVIEWS
-from attnmargin.papers.b_table import EXPERIMENTS, SEEDS, review_pieces, table_point, table_text
-from attnmargin.papers.experiment import Arrays, Task
-from attnmargin.papers.review_data import find_reviews, find_vocabulary
+from attnmargin.papers.b.attention import EXPERIMENTS as FIGURES
+from attnmargin.papers.b.pivotal import REVIEWS
+from attnmargin.papers.b.table import EXPERIMENTS, SEEDS, review_pieces, table_point, table_text
+from attnmargin.papers.engine.experiment import Arrays, Task
+from attnmargin.papers.engine.review_data import find_reviews, find_vocabulary
 from attnmargin.report.pages.coloured import coloured_text
 
 TABLE = EXPERIMENTS[0]
@@ -96,7 +96,7 @@ def test_figures_of_corpora_run_on_a_small_folder(
 ) -> None:
     """Paper D's figures from a folder with two corpora, one of them with neutral rows."""
     from attnmargin.papers import d_layers, d_tokens
-    from attnmargin.papers.reproduce import reproduce
+    from attnmargin.papers.engine.reproduce import reproduce
 
     data = tmp_path / "data"
     data.mkdir()

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 import attnmargin as am
-from attnmargin.papers.d_layers import logistic_regression
+from attnmargin.papers.d.layers import logistic_regression
 from attnmargin.plot.scatter import Cloud, scatter
 from attnmargin.text.corpus import balanced
 from attnmargin.text.tokens.cleaning import STOP_WORDS

@@ -10,15 +10,15 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from attnmargin.base.errors import InputError
-from attnmargin.papers.registry import experiments
-from attnmargin.papers.reproduce import (
+from attnmargin.papers.engine.registry import experiments
+from attnmargin.papers.engine.reproduce import (
     Progress,
     compute_points,
     lacks_data,
     names_of,
     reproduce,
 )
-from attnmargin.papers.summary import write_summary
+from attnmargin.papers.engine.summary import write_summary
 from attnmargin.tables import print_json, short
 
 

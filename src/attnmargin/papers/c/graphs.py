@@ -7,7 +7,7 @@ import numpy as np
 
 from attnmargin.graphs import TokenGraph, cyclic_data, token_graphs
 from attnmargin.graphs.layout import Layout, layout
-from attnmargin.papers.experiment import Arrays, Claim, Experiment, Point, Results, Task
+from attnmargin.papers.engine.experiment import Arrays, Claim, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 
 # Tokens e₁ to e₄; a sequence, and what follows it.

@@ -10,7 +10,7 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import seed_of
 from attnmargin.embeddings.instances import important_tokens, level_tokens, random_embeddings
 from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -20,7 +20,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import gradient_flow
 

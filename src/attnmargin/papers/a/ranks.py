@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import token_problem
-from attnmargin.papers.a_directions import PENALTY, uniform_factors
-from attnmargin.papers.experiment import (
+from attnmargin.papers.a.directions import PENALTY, uniform_factors
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -18,7 +18,7 @@ from attnmargin.papers.experiment import (
     Results,
     Task,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train

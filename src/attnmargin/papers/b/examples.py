@@ -7,7 +7,7 @@ from torch import Tensor
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,

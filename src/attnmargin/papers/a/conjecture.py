@@ -43,7 +43,7 @@ def conjecture_experiment(
         and whether the conjecture ``holds`` here.
 
     Example:
-        >>> from attnmargin.papers.conjecture import conjecture_experiment
+        >>> from attnmargin.papers.a.conjecture import conjecture_experiment
         >>> record = conjecture_experiment(4, (12,), n=2, T=3)
         >>> record["rows"][0]["both"], record["holds"]
         (4, True)

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, seed_of
 from attnmargin.margin.builders import label_problem, token_problem
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -19,7 +19,7 @@ from attnmargin.papers.experiment import (
     Task,
     at_least,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train

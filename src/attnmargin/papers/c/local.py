@@ -14,7 +14,7 @@ from attnmargin.graphs import TokenGraphs, graph_problem, pseudo_graphs
 from attnmargin.graphs.cyclic import component_tokens
 from attnmargin.graphs.next_token import next_token_data, next_token_head
 from attnmargin.graphs.samples import Samples, as_samples
-from attnmargin.papers.c_data import (
+from attnmargin.papers.c.data import (
     ACYCLIC,
     Instances,
     distance,
@@ -22,7 +22,7 @@ from attnmargin.papers.c_data import (
     ordered,
     padded_bases,
 )
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -32,7 +32,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import train

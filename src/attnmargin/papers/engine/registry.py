@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from attnmargin.papers.experiment import Experiment
+from attnmargin.papers.engine.experiment import Experiment
 
 
 @cache

@@ -11,7 +11,7 @@ from torch import Tensor
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.attention.softmax import probabilities
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.papers.experiment import Tell
+from attnmargin.papers.engine.experiment import Tell
 from attnmargin.selections.local_optimality import locality
 from attnmargin.training import train
 

@@ -12,7 +12,7 @@ from attnmargin.attention.softmax import probabilities
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, seed_of
 from attnmargin.margin.builders import finite_problem, token_problem
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -21,7 +21,7 @@ from attnmargin.papers.experiment import (
     Task,
     at_least,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.composition import optimal_composition
 from attnmargin.solvers import solve

@@ -8,7 +8,7 @@ from attnmargin.attention.score import optimal_tokens
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, random_data, seed_of
 from attnmargin.margin.builders import token_problem
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -18,7 +18,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.cones import score_barrier
 from attnmargin.selections.local_optimality import locality

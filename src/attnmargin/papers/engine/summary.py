@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.files import write_whole
-from attnmargin.papers.registry import experiments
+from attnmargin.papers.engine.registry import experiments
 from attnmargin.tables import short
 
 

@@ -12,9 +12,10 @@ from attnmargin.base.files import make_folder
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import token_problem
-from attnmargin.papers.a_directions import PENALTY, uniform_factors
-from attnmargin.papers.conjecture import WIDTHS, conjecture_experiment
-from attnmargin.papers.experiment import (
+from attnmargin.papers.a.conjecture import WIDTHS, conjecture_experiment
+from attnmargin.papers.a.directions import PENALTY, uniform_factors
+from attnmargin.papers.a.settle import LONG_ROUNDS, ROUNDS, Settled, settle
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -24,8 +25,7 @@ from attnmargin.papers.experiment import (
     at_least,
     share_interval,
 )
-from attnmargin.papers.series import share_curve
-from attnmargin.papers.settle import LONG_ROUNDS, ROUNDS, Settled, settle
+from attnmargin.papers.engine.series import share_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.theory.paper_a import AVERAGE_MARGIN

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.files import write_whole
-from attnmargin.papers.b_reviews import REVIEWS
-from attnmargin.papers.experiment import (
+from attnmargin.papers.b.pivotal import REVIEWS
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -19,7 +19,7 @@ from attnmargin.papers.experiment import (
     Task,
     at_least,
 )
-from attnmargin.papers.review_data import NEEDS, find_reviews, find_vocabulary
+from attnmargin.papers.engine.review_data import NEEDS, find_reviews, find_vocabulary
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.classifier.analysis import attention_shares, sparsity
 from attnmargin.text.classifier.training import Recipe, TextRun, device_of, train_text

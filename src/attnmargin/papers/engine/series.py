@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.papers.experiment import mean_error, share_interval
+from attnmargin.papers.engine.experiment import mean_error, share_interval
 from attnmargin.plot.panels import Series
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from attnmargin.attention.heads import ScoreHead
 from attnmargin.graphs.cyclic import component_tokens
-from attnmargin.papers.c_data import (
+from attnmargin.papers.c.data import (
     ACYCLIC,
     GENERAL,
     Instances,
@@ -17,7 +17,7 @@ from attnmargin.papers.c_data import (
     ordered,
     projected,
 )
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -27,7 +27,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import train
 from attnmargin.training.measures import correlation

@@ -12,7 +12,7 @@ from attnmargin.attention.softmax import probabilities
 from attnmargin.data.random import normal, seed_of
 from attnmargin.graphs import Automaton, cyclic_data
 from attnmargin.graphs.next_token import next_token_data
-from attnmargin.papers.c_data import (
+from attnmargin.papers.c.data import (
     ACYCLIC,
     GENERAL,
     Instances,
@@ -22,8 +22,8 @@ from attnmargin.papers.c_data import (
     mixed,
     ordered,
 )
-from attnmargin.papers.c_descent import long_run
-from attnmargin.papers.experiment import (
+from attnmargin.papers.c.descent import long_run
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -33,7 +33,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import regularization_path, train
 from attnmargin.training.measures import misalignment

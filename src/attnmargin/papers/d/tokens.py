@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from attnmargin.base.files import write_whole
 from attnmargin.embeddings.instances import level_tokens
 from attnmargin.embeddings.statistics import TokenStatistics
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -21,7 +21,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.papers.review_data import find_reviews, find_vocabulary
+from attnmargin.papers.engine.review_data import find_reviews, find_vocabulary
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.classifier.training import device_of
 from attnmargin.text.corpus import balanced

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from attnmargin.papers.d_tokens import (
+from attnmargin.papers.d.tokens import (
     CORPORA,
     NEEDS,
     corpus_clouds,
@@ -16,7 +16,7 @@ from attnmargin.papers.d_tokens import (
     settings_of,
     statistics_of,
 )
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -87,7 +87,7 @@ def logistic_regression(
 
     Example:
         >>> import attnmargin as am, numpy as np
-        >>> from attnmargin.papers.d_layers import logistic_regression
+        >>> from attnmargin.papers.d.layers import logistic_regression
         >>> pieces = am.Pieces(np.array([0, 1]), np.arange(3), np.array([1, 0]), ["good", "bad"])
         >>> w, loss = logistic_regression(pieces, 0.1, np.zeros(2))
         >>> w.round(3), round(loss, 3)

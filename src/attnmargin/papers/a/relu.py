@@ -11,8 +11,8 @@ from attnmargin.attention.heads import ReLUHead
 from attnmargin.attention.softmax import probabilities
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal
-from attnmargin.papers.a_mixtures import SELECTED, clear_cut, compare, generator_of
-from attnmargin.papers.experiment import (
+from attnmargin.papers.a.mixtures import SELECTED, clear_cut, compare, generator_of
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -21,7 +21,7 @@ from attnmargin.papers.experiment import (
     Task,
     at_least,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import Guarded, Trajectory, train
 

@@ -13,8 +13,8 @@ import torch
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz, write_npz, write_whole
-from attnmargin.papers.experiment import Arrays, Experiment, Point, Results, Task
-from attnmargin.papers.registry import experiments
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
+from attnmargin.papers.engine.registry import experiments
 from attnmargin.plot.panels import draw_picture
 from attnmargin.version import VERSION
 
@@ -148,7 +148,7 @@ def compute_points(
 
     Example:
         >>> import tempfile
-        >>> from attnmargin.papers.reproduce import compute_points
+        >>> from attnmargin.papers.engine.reproduce import compute_points
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     paths = compute_points("D:lemma2", ["d64"], trials=1, out=folder)
         >>> [path.name for path in paths]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.papers.b_reviews import REVIEWS
-from attnmargin.papers.b_table import (
+from attnmargin.papers.b.pivotal import REVIEWS
+from attnmargin.papers.b.table import (
     EDGES,
     PROJECTIONS,
     RATES,
@@ -15,10 +15,10 @@ from attnmargin.papers.b_table import (
     runs_of,
     table_point,
 )
-from attnmargin.papers.b_table import (
+from attnmargin.papers.b.table import (
     EXPERIMENTS as TABLE,
 )
-from attnmargin.papers.experiment import (
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,

@@ -11,8 +11,8 @@ from attnmargin.attention.score import optimal_tokens
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data, seed_of
 from attnmargin.margin.builders import label_problem, token_problem
-from attnmargin.papers.b_examples import STEPS, example_2
-from attnmargin.papers.experiment import (
+from attnmargin.papers.b.examples import STEPS, example_2
+from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
@@ -22,7 +22,7 @@ from attnmargin.papers.experiment import (
     at_least,
     at_most,
 )
-from attnmargin.papers.series import mean_curve
+from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers import solve
 from attnmargin.training import Trajectory, regularization_path, train

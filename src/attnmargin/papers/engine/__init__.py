@@ -1,0 +1,1 @@
+"""Experiments point by point: run, keep, judge, draw, summarise."""
