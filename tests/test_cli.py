@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin import cli
 from attnmargin.base.files import read_npz, write_npz
+from attnmargin.cli import commands as cli
 from tests.problems import optimal_problem
 from tests.test_theory import contradiction
 

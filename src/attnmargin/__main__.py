@@ -1,5 +1,5 @@
 """``python -m attnmargin`` is the command line."""
 
-from attnmargin.cli import main
+from attnmargin.cli.commands import main
 
 main()

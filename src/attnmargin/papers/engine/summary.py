@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.files import write_whole
+from attnmargin.cli.solutions import short
 from attnmargin.papers.engine.registry import experiments
-from attnmargin.tables import short
 
 
 def write_summary(out: Path, paper: str) -> Path:

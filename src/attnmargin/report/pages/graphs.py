@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.graph_table import findings
+from attnmargin.cli.graphs import findings
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import margins
 from attnmargin.plot.graph import drawing
@@ -69,7 +69,7 @@ _SOURCE = (
 
 
 def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Path:
-    """Write the page of graphs; ``record`` is that of :mod:`attnmargin.graph_table`."""
+    """Write the page of graphs; ``record`` is that of :mod:`attnmargin.cli.graphs`."""
     title = f"What attention learns from {Path(record['file']).name}"
     parts = [
         _STYLE,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.cli.tokens import agreement_sentence, token_cells
 from attnmargin.plot.scatter import Cloud, scatter
 from attnmargin.report.pages.coloured import COLOURED_STYLE, coloured_text
 from attnmargin.report.pages.html import page, paragraph, section, table, write_page
 from attnmargin.text.tokens.importance import TokenImportance
-from attnmargin.token_table import agreement_sentence, token_cells
 
 # Texts of each class that are shown, tokens of each, and points of a picture.
 _TEXTS, _TOKENS, _POINTS = 3, 150, 3000

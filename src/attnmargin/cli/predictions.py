@@ -9,13 +9,13 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import read_npz
+from attnmargin.cli.solutions import number, short
 from attnmargin.margin.certificate import Status
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction, Verdict
 from attnmargin.report.sentences import verdict_sentence
 from attnmargin.report.words import plain_number
 from attnmargin.selections.search import Search
-from attnmargin.tables import number, short
 from attnmargin.theory import Check, Outcome
 
 _MOST_LINES, _MOST_CHOICES = 20, 100

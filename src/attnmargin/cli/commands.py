@@ -58,14 +58,14 @@ def predict(
     **options: Any,
 ) -> int:
     """Tell what attention will learn from FILE (.npz with X, z, y, v), and why."""
-    from attnmargin import prediction_table as tables
     from attnmargin import report
+    from attnmargin.cli.commands import predictions as tables
+    from attnmargin.cli.runs import progress_bar
+    from attnmargin.cli.solutions import print_json
     from attnmargin.data.attention_data import AttentionData
     from attnmargin.prediction.confirmation import confirm
     from attnmargin.prediction.prediction import predict as tell
     from attnmargin.report.words import name_tokens
-    from attnmargin.tables import print_json
-    from attnmargin.training_table import progress_bar
 
     data, words = AttentionData.load(file), None
     if html is not None:
@@ -104,7 +104,7 @@ def solve(
     file: Path, norm: str, select: str, rank: int | None, out: Path | None, as_json: bool
 ) -> int:
     """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem)."""
-    from attnmargin import tables
+    from attnmargin.cli.commands import solutions as tables
     from attnmargin.solvers import solve as solve_problem
 
     problem = tables.read_problem(file, select)
@@ -124,7 +124,7 @@ def solve(
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def verify(file: Path, as_json: bool) -> int:
     """Check the certificate of a saved solution with nothing but the FILE."""
-    from attnmargin import tables
+    from attnmargin.cli.commands import solutions as tables
 
     record = tables.verification_record(file)
     if as_json:
@@ -153,9 +153,9 @@ def train(
     file: Path, p: float, plain: bool, out: Path | None, as_json: bool, **options: Any
 ) -> int:
     """Train attention on FILE (.npz with X, z, y, v), and compare it with the SVM."""
-    from attnmargin import training_table as tables
+    from attnmargin.cli.commands import runs as tables
+    from attnmargin.cli.solutions import print_json
     from attnmargin.data.attention_data import AttentionData
-    from attnmargin.tables import print_json
     from attnmargin.training import train as run_training
 
     data, method = AttentionData.load(file), "gd" if p == 2.0 else "mirror"
@@ -198,10 +198,10 @@ def graph(
     as_json: bool,
 ) -> int:
     """Tell which tokens dominate which in FILE (.jsonl with tokens and next, or text)."""
-    from attnmargin import graph_table as tables
+    from attnmargin.cli.commands import graphs as tables
+    from attnmargin.cli.solutions import print_json, waiting
     from attnmargin.graphs import read_graphs
     from attnmargin.report.pages.graphs import write_graphs
-    from attnmargin.tables import print_json, waiting
 
     if html is not None and html == graphml:
         raise InputError("--html and --graphml", str(html), "two different files")
@@ -259,10 +259,10 @@ def train_text(
     **options: Any,
 ) -> int:
     """Train a transformer on FILE (two classes of texts) by ℓp mirror descent."""
-    from attnmargin import text_table as tables
-    from attnmargin.tables import print_json
+    from attnmargin.cli.commands import classifier as tables
+    from attnmargin.cli.runs import progress_bar
+    from attnmargin.cli.solutions import print_json
     from attnmargin.text.classifier.training import Recipe
-    from attnmargin.training_table import progress_bar
 
     names = ("layers", "heads", "width", "hidden", "length", "dropout")
     shape = {name: options.pop(name) for name in names}
@@ -305,8 +305,8 @@ def train_text(
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
     """Tell which tokens of FILE (two classes of texts) decide, and whether training agrees."""
-    from attnmargin import token_table as tables
-    from attnmargin.tables import print_json
+    from attnmargin.cli.commands import tokens as tables
+    from attnmargin.cli.solutions import print_json
 
     found, record = tables.analyse(file, **options)
     if html is not None:
@@ -338,7 +338,7 @@ def reproduce(
     figures: tuple[str, ...], listing: bool, as_json: bool, points: tuple[str, ...], **options: Any
 ) -> int:
     """Run FIGURES of the papers (A:fig7, or A for all), and say which claims hold."""
-    from attnmargin.papers import figure_table as tables
+    from attnmargin.cli.commands import figures as tables
 
     if points and not listing:
         return tables.run_points(list(figures), points, as_json, **options)
@@ -355,7 +355,7 @@ def reproduce(
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 def demo(out: Path, as_json: bool) -> int:
     """Predict what attention learns from built-in reviews, train it, and write a page."""
-    from attnmargin import tables
+    from attnmargin.cli.commands import solutions as tables
     from attnmargin.report import write_demo
 
     with tables.waiting("predicting, training and drawing"):

@@ -10,6 +10,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from attnmargin.base.errors import InputError
+from attnmargin.cli.solutions import print_json, short
 from attnmargin.papers.engine.registry import experiments
 from attnmargin.papers.engine.reproduce import (
     Progress,
@@ -19,7 +20,6 @@ from attnmargin.papers.engine.reproduce import (
     reproduce,
 )
 from attnmargin.papers.engine.summary import write_summary
-from attnmargin.tables import print_json, short
 
 
 def print_list(as_json: bool) -> None:

@@ -10,13 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnmargin.base.errors import InputError, check_whole
-from attnmargin.tables import waiting
+from attnmargin.cli.runs import progress_bar
+from attnmargin.cli.solutions import waiting
 from attnmargin.text.classifier.training import device_of
 from attnmargin.text.corpus import balanced, read_corpus
 from attnmargin.text.tokens.cleaning import Cleaning
 from attnmargin.text.tokens.importance import TokenImportance, token_importance
 from attnmargin.text.tokens.training import TokenRecipe, TokenRun, train_tokens
-from attnmargin.training_table import progress_bar
 
 # How far from one half the share of tokens of the positive class may be without a word.
 _UNBALANCED = 0.1

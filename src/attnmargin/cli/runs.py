@@ -10,11 +10,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.cli.solutions import number, short
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.solvers import solve
-from attnmargin.tables import number, short
 from attnmargin.training import Trajectory
 from attnmargin.training.measures import correlation, decided
 
