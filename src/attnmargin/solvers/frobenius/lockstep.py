@@ -1,7 +1,7 @@
 """The dual active-set method for a whole batch in lockstep, in plain torch on any device.
 
-The same method as :mod:`attnmargin.solvers.frobenius.active_set`, written for many problems at once:
-the Gram matrix of the unit rows is swept by principal pivots, one per problem and iteration.
+The same method as :mod:`attnmargin.solvers.frobenius.active_set`, for many problems at once: the
+Gram matrix of the unit rows is swept by principal pivots, one per problem and iteration.
 After the rows of a set A have been swept in, the tableau holds
 
     −G_AA⁻¹ on A × A,   G_AA⁻¹ G_AN on A × N,   the Schur complement on N × N,

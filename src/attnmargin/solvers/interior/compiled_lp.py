@@ -21,15 +21,19 @@ from attnmargin.solvers.interior.linear import (
     ratio_step,
     shortfall,
 )
-from attnmargin.solvers.interior.lp import LARGEST_WEIGHT, LEAST_CENTRED, STAY_INSIDE, power_at
-from attnmargin.solvers.interior.walk import (
+from attnmargin.solvers.interior.schedule import (
     CAREFUL_ITERATIONS,
     CAREFUL_PART,
     ENOUGH,
     GOOD,
     ITERATIONS,
+    LARGEST_WEIGHT,
+    LEAST_CENTRED,
+    LP_LEAST_RATIO,
+    LP_STAY_INSIDE,
     REGULAR,
     TINY,
+    power_at,
 )
 
 _power_at = jit(power_at)
@@ -207,8 +211,8 @@ def _direction(P: Rows, at: Point, mu: float, move: Move) -> None:
 @jit
 def _length(P: Rows, at: Point, move: Move) -> float:
     """The longest step ≤ 1 that keeps λ and s positive."""
-    step = ratio_step(P.free, at.dual, move.dual, 1.0 / STAY_INSIDE)
-    return STAY_INSIDE * ratio_step(P.free, at.slack, move.slack, step)
+    step = ratio_step(P.free, at.dual, move.dual, 1.0 / LP_STAY_INSIDE)
+    return LP_STAY_INSIDE * ratio_step(P.free, at.slack, move.slack, step)
 
 
 @jit
@@ -231,7 +235,7 @@ def _step(P: Rows, at: Point, move: Move, least: float, careful: bool) -> float:
         _direction(P, at, aim, move)
         length = _length(P, at, move)
         if not corrector and mu > 0.0:
-            ratio = min(max(_mean(P, at, move, length) / mu, 1e-4), 1.0)
+            ratio = min(max(_mean(P, at, move, length) / mu, LP_LEAST_RATIO), 1.0)
             aim = max(ratio**3, least) * mu
     return CAREFUL_PART * length if careful else length
 

@@ -1,4 +1,4 @@
-"""The walk of :mod:`attnmargin.solvers.interior.nuclear` for one problem at a time, compiled with numba.
+"""The walk of :mod:`attnmargin.solvers.interior.nuclear`, one problem at a time, by numba.
 
 The steps are the same; what differs is the bookkeeping. Everything stands in the eigenbasis of F,
 which turns from step to step. Rows stand in columns, so that inner loops run over them, and they
@@ -20,14 +20,16 @@ from attnmargin.solvers.interior.linear import (
     ratio_step,
     substitute,
 )
-from attnmargin.solvers.interior.nuclear import STAY_INSIDE
 from attnmargin.solvers.interior.nuclear_system import Point, Rows, arrive, gap, system, turned
-from attnmargin.solvers.interior.walk import (
+from attnmargin.solvers.interior.schedule import (
     CAREFUL_ITERATIONS,
     CAREFUL_PART,
     ENOUGH,
     GOOD,
     ITERATIONS,
+    LEAST_CENTRED,
+    NUCLEAR_LEAST_RATIO,
+    NUCLEAR_STAY_INSIDE,
     TINY,
 )
 
@@ -119,11 +121,11 @@ def _inside(at: Point, move: Move, step: float, trial: Floats) -> bool:
 @jit
 def _length(P: Rows, at: Point, move: Move) -> float:
     """The longest step ≤ 1 that keeps λ, s, Y and F positive."""
-    step = ratio_step(P.free, at.dual, move.dual, 1.0 / STAY_INSIDE)
+    step = ratio_step(P.free, at.dual, move.dual, 1.0 / NUCLEAR_STAY_INSIDE)
     step = ratio_step(P.free, at.slack, move.slack, step)
     trial = np.empty_like(at.Y)
     if _inside(at, move, step, trial):
-        return STAY_INSIDE * step
+        return NUCLEAR_STAY_INSIDE * step
     good, bad = 0.0, step
     while bad - good > _PRECISE * bad and bad > TINY:
         middle = 0.5 * (good + bad)
@@ -131,7 +133,7 @@ def _length(P: Rows, at: Point, move: Move) -> float:
             good = middle
         else:
             bad = middle
-    return STAY_INSIDE * good
+    return NUCLEAR_STAY_INSIDE * good
 
 
 @jit
@@ -166,11 +168,11 @@ def _step(P: Rows, at: Point, move: Move, careful: bool) -> float:
             _rest(move)
         if not corrector:
             mu = _mean(P, at, move, 0.0)
-        aim = max(ratio, 0.3) if careful else ratio**3
+        aim = max(ratio, LEAST_CENTRED) if careful else ratio**3
         _direction(P, at, aim * mu if corrector else 0.0, move)
         length = _length(P, at, move)
         if not corrector:
-            ratio = min(max(_mean(P, at, move, length) / mu, 1e-3), 1.0)
+            ratio = min(max(_mean(P, at, move, length) / mu, NUCLEAR_LEAST_RATIO), 1.0)
     return CAREFUL_PART * length if careful else length
 
 

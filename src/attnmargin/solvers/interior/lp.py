@@ -22,10 +22,17 @@ from attnmargin.base.compiled import in_threads
 from attnmargin.margin.norms import scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import Answer
-from attnmargin.solvers.interior.walk import (
+from attnmargin.solvers.interior.schedule import (
     CAREFUL_PART,
+    LARGEST_WEIGHT,
+    LEAST_CENTRED,
+    LP_LEAST_RATIO,
+    LP_STAY_INSIDE,
     REGULAR,
     TINY,
+    power_at,
+)
+from attnmargin.solvers.interior.walk import (
     Members,
     UnitRows,
     Warm,
@@ -34,12 +41,6 @@ from attnmargin.solvers.interior.walk import (
     solve_from_frobenius,
     unit_rows,
 )
-
-STAY_INSIDE = 0.995
-# Least share of μ to aim at while p moves.
-LEAST_CENTRED = 0.3
-# Weights of entries of W near zero, relative to the others, stay below this.
-LARGEST_WEIGHT = 1e8
 
 
 @final
@@ -136,7 +137,9 @@ class _Iteration:
         """The longest step ≤ 1 that keeps λ and s positive."""
         free, point = self.rows.free, self.point
         dual = ratio_step(point.dual.where(~free, 1.0), move.dual.where(~free, 0.0))
-        return (STAY_INSIDE * torch.minimum(dual, ratio_step(point.slack, move.slack))).clamp(max=1)
+        return (LP_STAY_INSIDE * torch.minimum(dual, ratio_step(point.slack, move.slack))).clamp(
+            max=1
+        )
 
     def next(self, careful: bool) -> _Point:
         """The point after one predictor and corrector step, or a short well centred one."""
@@ -145,7 +148,7 @@ class _Iteration:
         x = self.length(first).unsqueeze(-1)
         point, free = self.point, self.rows.free
         ahead = (point.dual + x * first.dual) * (point.slack + x * first.slack)
-        ratio = (ahead.where(~free, 0.0).sum(-1) / self.count / self.mu).clamp(1e-4, 1.0)
+        ratio = (ahead.where(~free, 0.0).sum(-1) / self.count / self.mu).clamp(LP_LEAST_RATIO, 1.0)
         # While p moves, the path moves too: stay away from the boundary.
         least = LEAST_CENTRED if careful or not self.final else 0.0
         move = self.direction((ratio**3).clamp_min(least) * self.mu, None if careful else first)
@@ -158,25 +161,6 @@ class _Iteration:
 
 
 Walk = Callable[[UnitRows, _Point, tuple[float, float]], tuple[Tensor, Tensor, Tensor]]
-
-
-def power_at(first: float, goal: float, k: int, careful: bool) -> float:
-    """p in iteration k: near ``first`` at the beginning, then by constant factors to its goal.
-
-    The larger one of p and its conjugate moves. From 2 it can jump a little.
-    """
-    rate, steps = (1.04, max(k - 4, 0)) if careful else (1.15, max(k - 2, 0))
-    large, jump = goal >= 2.0, 2.5 if goal >= 2.0 else 3.0
-    begin, end = (first, goal) if large else (first / (first - 1.0), goal / (goal - 1.0))
-    if begin <= end:
-        power = max(begin, jump) * rate**steps
-        done = power >= end
-    else:
-        power = begin / rate**steps
-        done = power <= end
-    if done:
-        return goal
-    return power if large else power / (power - 1.0)
 
 
 def _start(p: float, unit: UnitRows) -> _Point:

@@ -23,10 +23,15 @@ from torch import Tensor
 from attnmargin.base.compiled import in_threads
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import Answer
-from attnmargin.solvers.interior.walk import (
+from attnmargin.solvers.interior.schedule import (
     CAREFUL_PART,
+    LEAST_CENTRED,
+    NUCLEAR_LEAST_RATIO,
+    NUCLEAR_STAY_INSIDE,
     REGULAR,
     TINY,
+)
+from attnmargin.solvers.interior.walk import (
     Members,
     UnitRows,
     Warm,
@@ -36,9 +41,6 @@ from attnmargin.solvers.interior.walk import (
     solve_from_frobenius,
     unit_rows,
 )
-
-# Share of the way to the boundary that a step may go.
-STAY_INSIDE = 0.99
 
 
 @final
@@ -156,7 +158,7 @@ class _Iteration:
         )
         step = torch.minimum(step, positive_step(self.Y, move.Y))
         step = torch.minimum(step, positive_step(torch.diag_embed(self.f), move.F, square))
-        return (STAY_INSIDE * step).clamp(max=1.0)
+        return (NUCLEAR_STAY_INSIDE * step).clamp(max=1.0)
 
     def predicted(self, move: _Move, step: Tensor) -> Tensor:
         """μ after a step."""
@@ -173,9 +175,11 @@ class _Iteration:
         """The point after one predictor and corrector step, or a short well centred one."""
         self.factor()
         first = self.direction(torch.zeros_like(self.mu), None)
-        ratio = (self.predicted(first, self.length(first)) / self.mu).clamp(1e-3, 1.0)
+        ratio = (self.predicted(first, self.length(first)) / self.mu).clamp(
+            NUCLEAR_LEAST_RATIO, 1.0
+        )
         if careful:
-            move = self.direction(ratio.clamp_min(0.3) * self.mu, None)
+            move = self.direction(ratio.clamp_min(LEAST_CENTRED) * self.mu, None)
         else:
             move = self.direction(ratio**3 * self.mu, first)
         step = self.length(move) * (CAREFUL_PART if careful else 1.0)

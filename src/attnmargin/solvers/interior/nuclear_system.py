@@ -19,7 +19,7 @@ from attnmargin.base.kernels import (
 )
 from attnmargin.solvers.frobenius.basis import apply
 from attnmargin.solvers.interior.linear import combine, factor, product, shortfall
-from attnmargin.solvers.interior.walk import REGULAR
+from attnmargin.solvers.interior.schedule import REGULAR
 
 
 class Rows(NamedTuple):

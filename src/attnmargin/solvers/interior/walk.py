@@ -10,22 +10,20 @@ from torch import Tensor
 from attnmargin.margin.norms import Frobenius, scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import Answer, flatten, solve_frobenius
+from attnmargin.solvers.interior.schedule import (
+    CAREFUL_ITERATIONS,
+    ENOUGH,
+    GOOD,
+    ITERATIONS,
+    TINY,
+)
 from attnmargin.solvers.outcome import INFEASIBLE
 
-ITERATIONS, CAREFUL_ITERATIONS = 60, 300
-# Relative gap at which a problem is finished, and at which it is once it stops improving; the
-# certificate asks for 1e-9.
-ENOUGH, GOOD = 1e-10, 6e-10
-TINY = 1e-300
 # A multiplier below this share of the largest is that of a row which is not tight.
 _COUNTS = 1e-6
 # The compiled and the torch method, each with the method of its kind for the Frobenius norm.
 _FROBENIUS = {"interior": "active-set", "lockstep": "lockstep"}
 METHODS = ("interior", "lockstep")
-# Share of itself that is added to every diagonal entry of a Schur matrix.
-REGULAR = 1e-15
-# Share of a long step that a careful one takes.
-CAREFUL_PART = 0.7
 
 
 @dataclass
