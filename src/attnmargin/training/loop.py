@@ -50,7 +50,8 @@ def train(
         L = (1/n) Σ ℓ(y_i h(X_iᵀ softmax(X_i W z_i)))
 
     Gradients are exact in direction however far the softmax saturates (see
-    :mod:`attnmargin.attention.softmax`), so normalised descent goes on where plain gradients would be zero.
+    :mod:`attnmargin.attention.softmax`), so normalised descent goes on where plain gradients would
+    be zero.
 
     Args:
         parameter: "W"; "KQ" for ``W = K Qᵀ`` (paper A, KQ-GD); "vW" for head and weights together
