@@ -89,7 +89,7 @@ def papers_way(own: Instances, steps: int) -> None:
     """One data set: autograd, normalised steps, for W and again for W_cyc on the cyclic data."""
     E, ids, labels = own.E[0], own.ids[0], own.labels[0]
     C = torch.linalg.pinv(E).mT
-    data = am.cyclic_data(ids, labels, own.graphs[0])
+    data = am.graphs.cyclic_data(ids, labels, own.graphs[0])
     whole = [(E[x], E[x[-1]], C[y]) for x, y in zip(ids, labels, strict=True)]
     rows = zip(data.sequences, data.last, data.labels, strict=True)
     _descend(whole, steps)
@@ -119,7 +119,7 @@ def ours(own: Instances) -> None:
     head = own.head()
     am.train(own.data(), head=head, loss="log", lr=0.01, steps=STEPS, record=STEPS)
     mask = inside_mask(own.graphs, own.ids, own.labels)
-    cyclic = am.next_token_data(own.E, own.ids, mask)
+    cyclic = am.graphs.next_token_data(own.E, own.ids, mask)
     am.train(cyclic, head=head, loss="log", lr=0.01, steps=STEPS, record=STEPS)
     own.corrections()
     own.solution()

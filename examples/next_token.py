@@ -23,13 +23,13 @@ def main() -> None:
     ids = [[words.index(word) for word in row] for row in sequences]
     answers = [words.index(word) for word in labels]
     E = torch.eye(len(words), dtype=torch.float64)
-    data, head = am.next_token_data(E, ids), am.next_token_head(E, ids, answers)
+    data, head = am.graphs.next_token_data(E, ids), am.graphs.next_token_head(E, ids, answers)
     run = am.train(data, head=head, loss="log", lr=0.01, steps=20_000, record=20_000)
 
     prompt = ["wind", "rain", "sun", "and"]
-    asked = am.next_token_data(E, [[words.index(word) for word in prompt]])
+    asked = am.graphs.next_token_data(E, [[words.index(word) for word in prompt]])
     trained = am.probabilities(asked, run.W[-1])[0]
-    answer = graphs.next(prompt)
+    answer = am.graphs.Automaton(graphs).next(prompt)
     print(f"automaton: {answer}")
     print(
         "trained:   "

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 import attnmargin as am
-from attnmargin.report import write_prediction
-from attnmargin.report.words import name_tokens
+from attnmargin.prediction.words import name_tokens
+from attnmargin.report.pages.prediction import write_prediction
 
 SENTENCES = (["service", "was", "friendly"], ["room", "was", "noisy"])
 QUERIES = ("service", "room")

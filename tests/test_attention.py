@@ -71,8 +71,8 @@ def test_other_heads_agree_with_autograd(kind: str) -> None:
         "function": lambda o: torch.tanh(o @ V.T).sum(-1),
     }
     heads = {
-        "relu": am.ReLUHead(V),
-        "quadratic": am.QuadraticHead(data.v, 0.7),
+        "relu": am.heads.ReLUHead(V),
+        "quadratic": am.heads.QuadraticHead(data.v, 0.7),
         "function": functions["function"],
     }
     W = torch.randn(6, 6, generator=rng, dtype=torch.float64)
@@ -92,7 +92,7 @@ def test_cross_entropy_agrees_with_autograd() -> None:
     o = torch.einsum("nt,ntd->nd", s, data.X)
     loss = torch.nn.functional.cross_entropy(o @ C.T, labels)
     (expected,) = torch.autograd.grad(loss, at)
-    head = am.VocabularyHead(C, labels)
+    head = am.heads.VocabularyHead(C, labels)
     torch.testing.assert_close(true_gradient(data, W, head), expected, rtol=1e-12, atol=1e-17)
 
 
@@ -151,7 +151,7 @@ def test_bad_arguments() -> None:
         (lambda: am.gradient(data, eye, loss="hinge"), "loss: got 'hinge'"),
         (lambda: am.gradient(data, eye, head="cubic"), "head: got 'cubic'"),
         (lambda: am.gradient(data, eye, head=lambda o: o), "head: got a Tensor"),
-        (lambda: am.VocabularyHead(torch.eye(3), [0, 3]), "labels: got classes from 0 to 3"),
+        (lambda: am.heads.VocabularyHead(torch.eye(3), [0, 3]), "labels: got classes from 0 to 3"),
     ]
     for call, words in cases:
         with pytest.raises(am.InputError, match=words):
@@ -170,7 +170,7 @@ def test_tied_tokens_do_not_hide_the_gradient() -> None:
 def test_a_loss_of_ones_own() -> None:
     """|1 − u|³ rises for u > 1; nothing but its methods tells."""
 
-    class Cubic(am.Loss):
+    class Cubic(am.losses.Loss):
         def value(self, u: Tensor) -> Tensor:
             return (1 - u).abs() ** 3
 
@@ -214,10 +214,10 @@ def test_an_empty_batch() -> None:
 def test_cross_entropy_with_several_queries() -> None:
     rng = np.random.default_rng(0)
     data = am.AttentionData(rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 5, 4)))
-    head = am.VocabularyHead(rng.standard_normal((6, 4)), rng.integers(0, 6, (2, 5)))
+    head = am.heads.VocabularyHead(rng.standard_normal((6, 4)), rng.integers(0, 6, (2, 5)))
     run = am.train(data, head=head, steps=30, record=30)
     assert float(run.loss[-1]) < float(run.loss[0])
-    one = am.VocabularyHead(rng.standard_normal((1, 4)), np.zeros((2, 5), int))
+    one = am.heads.VocabularyHead(rng.standard_normal((1, 4)), np.zeros((2, 5), int))
     G, _ = am.gradient(data, torch.eye(4).double(), one)
     assert G.abs().max() == 0
 
@@ -226,12 +226,21 @@ def test_heads_refuse_what_does_not_fit() -> None:
     data = am.random_data(2, 3, 4, trials=3, name="fit")
     W = torch.eye(4, dtype=torch.float64)
     cases: list[tuple[Any, str]] = [
-        (lambda: am.ReLUHead(torch.ones(4)), "V: got shape"),
-        (lambda: am.gradient(data, W, am.ReLUHead(torch.ones(2, 5))), "V: got shape"),
-        (lambda: am.gradient(data, W, am.ReLUHead(torch.ones(2, 2, 4))), "one for all 3 trials"),
-        (lambda: am.gradient(data, W, am.QuadraticHead(torch.ones(3), 1.0)), "v: got shape"),
-        (lambda: am.gradient(data, W, am.QuadraticHead(torch.ones(4), [1.0, 2])), "weight: got"),
-        (lambda: am.gradient(data, W, am.VocabularyHead(W, [0, 1, 2])), "labels: got 3 labels"),
+        (lambda: am.heads.ReLUHead(torch.ones(4)), "V: got shape"),
+        (lambda: am.gradient(data, W, am.heads.ReLUHead(torch.ones(2, 5))), "V: got shape"),
+        (
+            lambda: am.gradient(data, W, am.heads.ReLUHead(torch.ones(2, 2, 4))),
+            "one for all 3 trials",
+        ),
+        (lambda: am.gradient(data, W, am.heads.QuadraticHead(torch.ones(3), 1.0)), "v: got shape"),
+        (
+            lambda: am.gradient(data, W, am.heads.QuadraticHead(torch.ones(4), [1.0, 2])),
+            "weight: got",
+        ),
+        (
+            lambda: am.gradient(data, W, am.heads.VocabularyHead(W, [0, 1, 2])),
+            "labels: got 3 labels",
+        ),
         (lambda: am.gradient(data, torch.zeros(2, 4, 4).double()), "W: got shape"),
         (lambda: am.gradient(data, W, loss="log"), "loss: got 'log' with the score"),
     ]

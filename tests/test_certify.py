@@ -158,7 +158,7 @@ def test_batch_equals_loop(norm: str | float) -> None:
 
 def test_float32_numbers_are_judged_in_float64() -> None:
     problem, W = row_problem("fro")
-    single = problem.to(torch.float32)
+    single = problem.as_dtype(torch.float32)
     certificate = am.certify(single, "fro", W.float(), torch.ones(1))
     assert certificate.gap.dtype == torch.float64
     assert certificate.status == "optimal"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin.base.files import read_npz, write_npz
-from attnmargin.cli import commands as cli
+from attnmargin.base.npz import read_npz, write_npz
+from attnmargin.cli import main as cli
 from tests.problems import optimal_problem
 from tests.test_theory import contradiction
 
@@ -47,7 +47,8 @@ def test_solve_prints_one_json_object(capsys: pytest.CaptureFixture[str], data_f
     assert record["results"][0]["value"] == pytest.approx(float(solution.value))
     support = record["results"][0]["support"]
     assert [row["row"] for row in support] == solution.support.nonzero().flatten().tolist()
-    assert support[0].keys() == {"row", "sequence", "position", "chosen", "other"}
+    assert support[0].keys() == {"row", "sequence", "position", "chosen", "other", "demand",
+                                 "multiplier"}  # fmt: skip
     assert record["problems"] == record["optimal"] == 1
     assert record["rows"] == 16
 
@@ -151,7 +152,7 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         "wrong shape": (["solve", wrong], "z: got shape (2, 2)"),
         "NaN": (["solve", hole], "X: got nan"),
         "no labels": (["solve", unlabelled], "y: got nothing"),
-        "ties": (["solve", ties], "tokens tie in sequence 0"),
+        "ties": (["solve", ties], "with the same best score 1 in sequence 0; needs"),
         "nonsense selection": (
             ["solve", good, "--select", nonsense],
             "selection: got object entries",
@@ -177,9 +178,12 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         "predict NaN": (["predict", hole], "X: got nan"),
         "predict no labels": (["predict", unlabelled], "y: got nothing"),
         "predict ties": (["predict", ties], "with the same best score"),
-        "predict parameter": (["predict", good, "--parameter", "Q"], "needs 'W' or 'KQ'"),
+        "predict parameter": (
+            ["predict", good, "--parameter", "Q"],
+            "--parameter: got 'Q'; needs one of W, KQ",
+        ),
         "predict p": (["predict", good, "--p", "0.5"], "p > 1"),
-        "predict loss": (["predict", good, "--loss", "hinge"], "loss: got 'hinge'"),
+        "predict loss": (["predict", good, "--loss", "hinge"], "--loss: got 'hinge'"),
         "predict steps": (["predict", good, "--verify", "--steps", "0"], "at least one step"),
         "predict page of a batch": (["predict", batch, "--html", page], "needs one instance"),
         "predict words": (["predict", named, "--html", page], "words: got 1 rows of [2] names"),
@@ -330,7 +334,7 @@ def test_limited_rank_and_uniqueness(
     am.margin_problem(unit, unit).save(tmp_path / "unit.npz")
     code, out, _ = run(capsys, "solve", tmp_path / "unit.npz", "--norm", "nuc")
     assert code == 0
-    assert "1 of 1: other W have the same norm" in out
+    assert "the solution is not unique: another W has the same norm" in out
 
 
 def test_train_compares_with_the_svm(
@@ -356,4 +360,4 @@ def test_train_compares_with_the_svm(
     assert json.loads(out)["results"][0]["optimal tokens"] is None
     code, out, err = run(capsys, "train", data_file, "--steps", -1)
     assert code == 2
-    assert err == "attnmargin: steps: got -1; needs a whole number of at least 0\n"
+    assert err == "attnmargin: --steps: got -1; needs a whole number of at least 0\n"

@@ -32,7 +32,7 @@ def test_orthonormal_tokens_are_projected_on_the_simplex(weight: float) -> None:
     """‖s‖² − ⟨γ/λ, s⟩ is least at the projection of γ/2λ."""
     data = orthonormal(6, 5)
     assert data.v is not None
-    share = am.optimal_composition(data, am.QuadraticHead(data.v, weight))
+    share = am.selections.optimal_composition(data, am.heads.QuadraticHead(data.v, weight))
     for i in range(6):
         expected = simplex_projection(data.X[i, 0] @ data.v[i] / (2.0 * weight))
         torch.testing.assert_close(share[i, 0], expected, atol=1e-10, rtol=0)
@@ -42,8 +42,8 @@ def test_general_tokens_beside_slsqp() -> None:
     data = am.random_data(4, 4, 3, name="mixture")
     assert data.v is not None
     assert data.y is not None
-    head = am.QuadraticHead(data.v, 0.7)
-    share = am.optimal_composition(data, head)
+    head = am.heads.QuadraticHead(data.v, 0.7)
+    share = am.selections.optimal_composition(data, head)
     X, v, y = data.X.numpy(), data.v.numpy(), data.y.numpy()
     for i in range(4):
 
@@ -62,34 +62,34 @@ def test_general_tokens_beside_slsqp() -> None:
 def test_a_linear_head_selects_single_tokens() -> None:
     data = am.random_data(3, 4, 5, trials=2, name="linear")
     expected = torch.nn.functional.one_hot(am.optimal_tokens(data), 4).double()
-    assert torch.equal(am.optimal_composition(data), expected)
+    assert torch.equal(am.selections.optimal_composition(data), expected)
 
 
 def test_masks_and_negative_labels() -> None:
     """With y = −1 the quadratic head is convex: one token, and never a hidden one."""
     X = [[[3.0, 0.0], [0.0, 1.0], [0.0, 5.0]]]
     data = am.AttentionData(X, [[1.0, 0.0]], [-1], [1.0, 1.0], [[True, True, False]])
-    share = am.optimal_composition(data, am.QuadraticHead([1.0, 1.0], 1.0))
+    share = am.selections.optimal_composition(data, am.heads.QuadraticHead([1.0, 1.0], 1.0))
     assert share.tolist() == [[1.0, 0.0, 0.0]]
 
 
 def test_curvature_of_known_heads() -> None:
     data = am.AttentionData([[[1.0]], [[1.0]]], [[1.0]] * 2, [1, -1], [1.0])
-    relu = curvature(data, am.ReLUHead([[1.0]]))
+    relu = curvature(data, am.heads.ReLUHead([[1.0]]))
     assert (relu.convex.tolist(), relu.concave.tolist()) == ([[True, False]], [[False, True]])
-    unknown = curvature(data, am.FunctionHead(lambda o: o.sum(-1)))
+    unknown = curvature(data, am.heads.FunctionHead(lambda o: o.sum(-1)))
     assert not bool((unknown.convex | unknown.concave).any())
 
 
 def test_scores_of_a_head_by_hand() -> None:
     data = am.AttentionData([[[3.0], [1.0]]], [[1.0]], [-1])
-    head = am.QuadraticHead([2.0], 1.0)
+    head = am.heads.QuadraticHead([2.0], 1.0)
     assert head_scores(data, head).tolist() == [[3.0, -1.0]]
 
 
 def test_heads_whose_mixture_is_not_known() -> None:
     data = am.random_data(2, 3, 4, name="unknown")
     with pytest.raises(am.InputError, match="head: got FunctionHead; needs a linear or quadratic"):
-        am.optimal_composition(data, am.FunctionHead(lambda o: o.sum(-1)))
+        am.selections.optimal_composition(data, am.heads.FunctionHead(lambda o: o.sum(-1)))
     with pytest.raises(am.InputError, match="needs a head with one number per output"):
-        am.optimal_composition(data, am.VocabularyHead(torch.eye(4), [0, 1]))
+        am.selections.optimal_composition(data, am.heads.VocabularyHead(torch.eye(4), [0, 1]))

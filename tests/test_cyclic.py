@@ -22,7 +22,7 @@ from tests.test_graphs import next_token_data, seven
 
 def instances(trials: int, K: int = 6, d: int = 8, n: int = 6, T: int = 4) -> Instances:
     """Random data sets with something to retrieve and something to compose."""
-    E, ids, labels = am.random_next_tokens(K, d, n, T, trials=8 * trials, name="cyclic")
+    E, ids, labels = am.graphs.random_next_tokens(K, d, n, T, trials=8 * trials, name="cyclic")
     graphs = [am.token_graphs(x, y, K) for x, y in zip(ids, labels, strict=True)]
     keep = [k for k, g in enumerate(graphs) if mixed(g)][:trials]
     return Instances(E[keep], ids[keep], labels[keep], [graphs[k] for k in keep])
@@ -83,14 +83,14 @@ def test_dtype_is_kept_and_rows_say_what_they_are() -> None:
     with pytest.raises(am.InfeasibleError, match=words):
         solution.raise_for_status()
     assert am.cyclic_correction(E, [[0, 1], [0, 1]], [0, 0], graphs).dtype == torch.float32
-    assert am.cyclic_basis(E, graphs).dtype == torch.float32
+    assert am.graphs.cyclic_basis(E, graphs).dtype == torch.float32
 
 
 def test_graph_rows_have_no_support_tokens_of_sequences() -> None:
     solution = am.solve(am.graph_problem(np.eye(4), seven()))
     assert bool(solution.support.any())
     with pytest.raises(am.InputError, match="solution: got one without pairs of tokens"):
-        am.support_tokens(solution)
+        am.selections.support_tokens(solution)
 
 
 def test_lemma_2() -> None:
@@ -116,7 +116,7 @@ def test_cyclic_part_projects_on_the_span_of_definition_3() -> None:
         rows = torch.stack(span)
         W = torch.randn(8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(k))
         wanted = torch.linalg.pinv(rows) @ (rows @ W.flatten())
-        torch.testing.assert_close(am.cyclic_part(W, E, graphs).flatten(), wanted)
+        torch.testing.assert_close(am.graphs.cyclic_part(W, E, graphs).flatten(), wanted)
 
 
 def test_lemma_3_by_hessians() -> None:
@@ -142,8 +142,8 @@ def test_cyclic_correction_agrees_with_a_conic_solver() -> None:
     own = instances(6)
     for k, W_cyc in enumerate(own.corrections()):
         E = own.E[k].numpy()
-        data = am.cyclic_data(own.ids[k], own.labels[k], own.graphs[k])
-        basis = am.cyclic_basis(E, own.graphs[k]).numpy()
+        data = am.graphs.cyclic_data(own.ids[k], own.labels[k], own.graphs[k])
+        basis = am.graphs.cyclic_basis(E, own.graphs[k]).numpy()
         theta, losses, ours = cp.Variable(len(basis)), [], []
         for x, y, last in zip(data.sequences, data.labels, data.last, strict=True):
             rows = np.einsum("td,rde,e->tr", E[x], basis, E[int(last)])
@@ -170,8 +170,8 @@ def test_lemma_2_and_the_gradient_hold_for_any_realisable_data(
     W_mm = am.solve(am.graph_problem(E, graphs))
     assert W_mm.status == "optimal"
     W_cyc = am.cyclic_correction(E, sequences, labels, graphs)
-    assert float(am.cyclic_part(W_mm.W, E, graphs).abs().max()) < 1e-8
-    part = am.cyclic_part(W_cyc, E, graphs)
+    assert float(am.graphs.cyclic_part(W_mm.W, E, graphs).abs().max()) < 1e-8
+    part = am.graphs.cyclic_part(W_cyc, E, graphs)
     assert float((part - W_cyc).abs().max()) < 1e-8 * (1.0 + float(W_cyc.abs().max()))
     if graphs.acyclic:
         assert not W_cyc.any()
@@ -183,7 +183,9 @@ def test_orthonormal_shares_are_those_of_the_labels() -> None:
     graphs = am.token_graphs(sequences, labels, 3)
     W = am.cyclic_correction(np.eye(3), sequences, labels, graphs)
     torch.testing.assert_close(torch.softmax(W[:, 2], 0), torch.tensor([3, 2, 1]).double() / 6)
-    torch.testing.assert_close(graphs.next([0, 1, 2]).distribution, torch.softmax(W[:, 2], 0))
+    torch.testing.assert_close(
+        am.graphs.Automaton(graphs).next([0, 1, 2]).distribution, torch.softmax(W[:, 2], 0)
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e-7, 1e-3, 1.0, 1e3, 1e6])
@@ -192,7 +194,7 @@ def test_shares_do_not_depend_on_the_length_of_embeddings(scale: float) -> None:
     graphs = am.token_graphs(sequences, labels, 4)
     for short in (1.0, 1e-6):  # one graph may have a far shorter query than the other
         E = scale * torch.diag(torch.tensor([1.0, 1.0, 1.0, short], dtype=torch.float64))
-        assert len(am.cyclic_basis(E, graphs)) == 2
+        assert len(am.graphs.cyclic_basis(E, graphs)) == 2
         W = am.cyclic_correction(E, sequences, labels, graphs)
         shares = torch.softmax(E[:2] @ W @ E.mT, 0)
         wanted = torch.tensor([[0.5, 0.5, 2 / 3, 2 / 3], [0.5, 0.5, 1 / 3, 1 / 3]]).double()
@@ -217,7 +219,7 @@ def test_skewed_labels_keep_their_digits(often: int) -> None:
     labels = np.zeros(often + 1, dtype=int)
     labels[-1] = 1
     graphs = am.token_graphs(sequences, labels, 3)
-    p = graphs.next([0, 1, 2]).distribution
+    p = am.graphs.Automaton(graphs).next([0, 1, 2]).distribution
     assert float(torch.log(p[0] / p[1])) == pytest.approx(np.log(often), abs=1e-9)
 
 
@@ -232,7 +234,7 @@ def test_equal_choices_are_taken_together() -> None:
 def test_a_token_that_stands_twice_counts_twice() -> None:
     sequences, labels = [[0, 1], [0, 1]], [0, 1]
     graphs = am.token_graphs(sequences, labels, 2)
-    twice = graphs.next([0, 0, 1])
+    twice = am.graphs.Automaton(graphs).next([0, 0, 1])
     torch.testing.assert_close(twice.distribution, torch.tensor([2, 1]).double() / 3)
     assert twice.rule == "composition"
 
@@ -242,11 +244,11 @@ def test_automaton_with_identity_embeddings_equals_the_graphs() -> None:
     own = instances(6)
     generator = torch.Generator().manual_seed(1)
     for graphs in own.graphs:
-        whole = am.Automaton(graphs, torch.eye(6, dtype=torch.float64))
+        whole = am.graphs.Automaton(graphs, torch.eye(6, dtype=torch.float64))
         for prompt in torch.randint(0, 6, (30, 4), generator=generator).tolist():
             if prompt[-1] not in graphs:
                 continue
-            first, second = graphs.next(prompt), whole.next(prompt)
+            first, second = am.graphs.Automaton(graphs).next(prompt), whole.next(prompt)
             assert first.rule == second.rule
             torch.testing.assert_close(first.distribution, second.distribution)
             assert first.margin == pytest.approx(second.margin, abs=1e-6)
@@ -255,7 +257,7 @@ def test_automaton_with_identity_embeddings_equals_the_graphs() -> None:
 def test_training_sequences_are_decided_and_their_label_is_kept() -> None:
     own = instances(10)
     for k, graphs in enumerate(own.graphs):
-        rule = am.Automaton(graphs, own.E[k])
+        rule = am.graphs.Automaton(graphs, own.E[k])
         for x, y in zip(own.ids[k], own.labels[k], strict=True):
             answer = rule.next(x.tolist())
             assert answer.rule in ("retrieval", "composition")
@@ -270,7 +272,7 @@ def test_trained_model_follows_the_automaton() -> None:
     s = am.probabilities(data, run.W[-1])
     said = torch.zeros(len(own.E), 6, 6, dtype=torch.float64).scatter_add_(-1, own.ids, s)
     for k, graphs in enumerate(own.graphs):
-        rule = am.Automaton(graphs, own.E[k])
+        rule = am.graphs.Automaton(graphs, own.E[k])
         for i, x in enumerate(own.ids[k]):
             wanted = rule.next(x.tolist()).distribution
             assert 0.5 * float((said[k, i] - wanted).abs().sum()) < 0.01
@@ -278,42 +280,44 @@ def test_trained_model_follows_the_automaton() -> None:
 
 def test_rules_of_the_automaton() -> None:
     graphs = seven()
-    assert graphs.next("e3 e4 e1").rule == "retrieval"
-    assert graphs.next("e1 e3 e2").rule == "composition"
-    assert graphs.next("e1 e3").rule == "unseen"
+    assert am.graphs.Automaton(graphs).next("e3 e4 e1").rule == "retrieval"
+    assert am.graphs.Automaton(graphs).next("e1 e3 e2").rule == "composition"
+    assert am.graphs.Automaton(graphs).next("e1 e3").rule == "unseen"
     split = am.token_graphs([[0, 4], [1, 2, 4], [2, 3, 4]], [0, 1, 2], 5)
-    assert split.next([0, 3, 4]).rule == "margin"
+    assert am.graphs.Automaton(split).next([0, 3, 4]).rule == "margin"
     tie = am.token_graphs([[0, 2], [1, 2]], [0, 1], 3)
-    answer = tie.next([0, 1, 2])
+    answer = am.graphs.Automaton(tie).next([0, 1, 2])
     assert (answer.rule, answer.decided) == ("tie", False)
     torch.testing.assert_close(answer.distribution, torch.tensor([0.5, 0.5, 0.0]).double())
 
 
 def test_one_token_is_retrieved_whatever_was_learnt() -> None:
     graphs = am.token_graphs([["a", "b"]], ["a"])
-    answer = graphs.next(["a"])
+    answer = am.graphs.Automaton(graphs).next(["a"])
     assert (answer.rule, answer.decided, answer.tokens) == ("retrieval", True, [("a", 1.0)])
-    table = am.Automaton(graphs, np.eye(2))
+    table = am.graphs.Automaton(graphs, np.eye(2))
     assert table.next("b a").rule == "unseen"
-    assert str(graphs.next(torch.tensor([0, 1]))) == str(graphs.next(range(2)))
+    assert str(am.graphs.Automaton(graphs).next(torch.tensor([0, 1]))) == str(
+        am.graphs.Automaton(graphs).next(range(2))
+    )
 
 
 def test_retrieval_needs_no_samples() -> None:
     graphs = am.token_graphs([[0, 1, 2], [1, 0, 2], [3, 2]], [0, 1, 3], 4, keep_samples=False)
-    assert graphs.next([3, 2]).rule == "retrieval"
+    assert am.graphs.Automaton(graphs).next([3, 2]).rule == "retrieval"
 
 
 def test_large_graphs_decide_without_the_margin(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnmargin.graphs import automaton
 
     monkeypatch.setattr(automaton, "_LARGE", 2)
-    answer = seven().next("e3 e4 e1")
+    answer = am.graphs.Automaton(seven()).next("e3 e4 e1")
     assert (str(answer), np.isnan(answer.margin)) == ("e3: retrieval of e3 over e1, e4", True)
 
 
 def test_generation_follows_the_rule_and_its_seed() -> None:
     graphs = seven()
-    rule = am.Automaton(graphs)
+    rule = am.graphs.Automaton(graphs)
     assert rule.generate("e3 e4 e1", 1) == ["e3", "e4", "e1", "e3"]
     assert rule.generate("e1 e3 e2", 5, seed=1) == rule.generate("e1 e3 e2", 5, seed=1)
 
@@ -323,7 +327,7 @@ def test_the_coarse_head_moves_w_orthogonally_to_the_cyclic_subspace() -> None:
     own = instances(4)
     data, bases = own.data(), own.bases()
     inside = [component_tokens(g.samples, g)[0] for g in own.graphs if g.samples is not None]
-    head = am.ScoreHead(torch.from_numpy(np.stack(inside)).reshape(own.ids.shape).double())
+    head = am.heads.ScoreHead(torch.from_numpy(np.stack(inside)).reshape(own.ids.shape).double())
     W = own.corrections()
     run = am.train(data, head=head, loss="log", lr=0.1, steps=50, init=W, fixed=bases)
     torch.testing.assert_close(project(run.W, bases), W.expand_as(run.W), atol=1e-10, rtol=0)
@@ -332,11 +336,15 @@ def test_the_coarse_head_moves_w_orthogonally_to_the_cyclic_subspace() -> None:
     torch.testing.assert_close(run.W[1], by_hand(own, head, W, bases), atol=1e-10, rtol=0)
 
 
-def by_hand(own: Instances, head: am.ScoreHead, W: Tensor, bases: Tensor) -> Tensor:
+def by_hand(own: Instances, head: am.heads.ScoreHead, W: Tensor, bases: Tensor) -> Tensor:
     """One projected, normalised step from the gradient itself."""
     G, _ = am.gradient(own.data(), W, head=head, loss="log")
     G = G - project(G, bases)
     return W - 0.1 * G / torch.linalg.matrix_norm(G)[:, None, None]
+
+
+def rule() -> am.graphs.Automaton:
+    return am.graphs.Automaton(seven())
 
 
 @pytest.mark.parametrize(
@@ -345,25 +353,25 @@ def by_hand(own: Instances, head: am.ScoreHead, W: Tensor, bases: Tensor) -> Ten
         (lambda: am.graph_problem(np.eye(3), seven()), r"E: got shape \(3, 3\); needs embeddings"),
         (lambda: am.graph_problem(np.eye(4), []), "graphs: got a list"),
         (lambda: am.graph_problem(np.eye(4), [seven()]), "needs one table for each of the 1"),
-        (lambda: am.cyclic_basis(np.ones((1, 4, 4)), seven()), r"needs \(4, d\), without a batch"),
-        (lambda: am.cyclic_part(np.eye(3), np.eye(4), seven()), r"W: got shape \(3, 3\)"),
-        (lambda: am.cyclic_data([[3, 3]], [3], seven()), "graphs: got graphs of other data"),
-        (lambda: am.Automaton(seven(), np.ones((1, 4, 4))), r"needs embeddings \(K, d\)"),
+        (lambda: am.graphs.cyclic_basis([np.eye(4)], seven()), r"needs \(4, d\), without a batch"),
+        (lambda: am.graphs.cyclic_part(np.eye(3), np.eye(4), seven()), r"W: got shape \(3, 3\)"),
+        (lambda: am.graphs.cyclic_data([[3, 3]], [3], seven()), "graphs: got graphs of other data"),
+        (lambda: am.graphs.Automaton(seven(), np.ones((1, 4, 4))), r"needs embeddings \(K, d\)"),
         (lambda: am.cyclic_correction(np.eye(4), [[0, 1, 2]], [0], am.token_graphs(
             [[0, 1, 2], [1, 0, 2]], [0, 1], 4)), "graphs: got graphs of other data"),
         (lambda: am.cyclic_correction(np.eye(4), [[0, 1]], [0], None), "graphs: got a NoneType"),  # type: ignore[arg-type]
-        (lambda: am.Automaton([seven()]), "graphs: got a list"),  # type: ignore[arg-type]
-        (lambda: am.Automaton(am.token_graphs([[1, 2]], [0], 3)), "1 sequences whose label"),
+        (lambda: am.graphs.Automaton([seven()]), "graphs: got a list"),  # type: ignore[arg-type]
+        (lambda: am.graphs.Automaton(am.token_graphs([[1, 2]], [0], 3)), "1 sequences whose label"),
         (lambda: am.graph_problem(np.ones((2, 4, 4)), [seven(), am.token_graphs([[0]], [0], 5)]),
          r"graphs: got vocabularies of \[4, 5\] tokens"),
         (lambda: am.graph_problem(np.eye(4), seven()["e1"]), "graphs: got a TokenGraph;"),  # type: ignore[arg-type]
-        (lambda: seven().next(None), "prompt: got None; needs a list of tokens"),
-        (lambda: am.Automaton(seven()).generate("e1", 1.5), "steps: got 1.5"),  # type: ignore[arg-type]
-        (lambda: am.Automaton(seven()).generate("e1", 1, seed=-1), "seed: got -1"),
-        (lambda: am.Automaton(seven()).generate([], 1), "prompt: got"),
-        (lambda: seven().next(["zz got q;r"]), "prompt: got the token 'zz got q;r'"),
-        (lambda: seven().next([]), r"prompt: got \[\]; needs at least one token"),
-        (lambda: seven().next("e7 e1"), "prompt: got the token 'e7'"),
+        (lambda: rule().next(None), "prompt: got None; needs a list of tokens"),
+        (lambda: rule().generate("e1", 1.5), "steps: got 1.5"),  # type: ignore[arg-type]
+        (lambda: rule().generate("e1", 1, seed=-1), "seed: got -1"),
+        (lambda: rule().generate([], 1), "prompt: got"),
+        (lambda: rule().next(["zz got q;r"]), "prompt: got the token 'zz got q;r'"),
+        (lambda: rule().next([]), r"prompt: got \[\]; needs at least one token"),
+        (lambda: rule().next("e7 e1"), "prompt: got the token 'e7'"),
         (
             lambda: am.cyclic_correction(
                 np.eye(3), [[0, 1], [0, 1], [1, 0, 1]], [2, 0, 1],
@@ -382,4 +390,4 @@ def test_bad_input_gets_one_sentence(call: object, words: str) -> None:
 def test_graphs_without_samples_cannot_compose() -> None:
     graphs = am.token_graphs([[0, 1], [0, 1]], [0, 1], 2, keep_samples=False)
     with pytest.raises(am.InputError, match="graphs without samples; needs keep_samples=True"):
-        graphs.next([0, 1])
+        am.graphs.Automaton(graphs).next([0, 1])

@@ -51,12 +51,12 @@ def test_reviews_are_downloaded_checked_and_read(server: tuple[Path, str], tmp_p
     folder, address = server
     md5 = archive(folder / "reviews.tar.gz")
     seen: list[int] = []
-    target = am.download_reviews(tmp_path / "data", f"{address}/reviews.tar.gz", md5,
+    target = am.text.download_reviews(tmp_path / "data", f"{address}/reviews.tar.gz", md5,
                                  progress=lambda done, total: seen.append(done))  # fmt: skip
-    assert am.read_corpus(target).split("train").labels.tolist() == [0, 1]
+    assert am.text.read_corpus(target).split("train").labels.tolist() == [0, 1]
     assert seen[-1] == (folder / "reviews.tar.gz").stat().st_size
     (folder / "reviews.tar.gz").unlink()
-    assert am.download_reviews(tmp_path / "data", f"{address}/reviews.tar.gz", md5) == target
+    assert am.text.download_reviews(tmp_path / "data", f"{address}/reviews.tar.gz", md5) == target
     assert list((tmp_path / "data").iterdir()) == [target]
 
 
@@ -65,17 +65,17 @@ def test_what_is_wrong_leaves_nothing_behind(server: tuple[Path, str], tmp_path:
     data = tmp_path / "data"
     archive(folder / "reviews.tar.gz")
     with pytest.raises(am.InputError, match="needs the archive with the checksum 00"):
-        am.download_reviews(data, f"{address}/reviews.tar.gz", "00")
+        am.text.download_reviews(data, f"{address}/reviews.tar.gz", "00")
     with pytest.raises(am.InputError, match="needs an archive that can be reached"):
-        am.download_reviews(data, f"{address}/none.tar.gz", "00")
+        am.text.download_reviews(data, f"{address}/none.tar.gz", "00")
     with pytest.raises(am.InputError, match="needs an archive that can be reached"):
-        am.download_reviews(data, "nonsense", "00")
+        am.text.download_reviews(data, "nonsense", "00")
     md5 = archive(folder / "other.tar.gz", root="../outside")
     with pytest.raises(am.InputError, match="an archive"):
-        am.download_reviews(data, f"{address}/other.tar.gz", md5)
+        am.text.download_reviews(data, f"{address}/other.tar.gz", md5)
     (folder / "broken.tar.gz").write_bytes(b"nothing")
     md5 = hashlib.md5(b"nothing", usedforsecurity=False).hexdigest()
     with pytest.raises(am.InputError, match=r"needs a \.tar\.gz of reviews"):
-        am.download_reviews(data, f"{address}/broken.tar.gz", md5)
+        am.text.download_reviews(data, f"{address}/broken.tar.gz", md5)
     assert list(data.iterdir()) == []
     assert not (tmp_path / "outside").exists()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin.base.files import read_npz, write_npz, write_whole
+from attnmargin.base.files import write_whole
+from attnmargin.base.npz import read_npz, write_npz
 
 
 def test_round_trip(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_graphs_agree_with_networkx(data: tuple[list[list[int]], list[int], int]
         check_order(graph, nx.condensation(other))
 
 
-def check_order(graph: am.TokenGraph, condensed: "nx.DiGraph[int]") -> None:
+def check_order(graph: am.graphs.TokenGraph, condensed: "nx.DiGraph[int]") -> None:
     """Layers are longest paths, and relations are those of the condensation."""
     part = condensed.graph["mapping"]
     depth: dict[int, int] = {}
@@ -122,7 +122,7 @@ def test_seven_sequences_satisfy_the_text_about_figure_2() -> None:
     assert [graph.name for graph in graphs] == ["e1", "e2"]
     assert sorted(graphs["e1"].components) == [[0], [1], [2], [3]]
     assert graphs["e2"].components == [[0, 1, 2], [3]]
-    data = am.cyclic_data([list(x) for x, _ in SEQUENCES], [y for _, y in SEQUENCES], graphs)
+    data = am.graphs.cyclic_data([list(x) for x, _ in SEQUENCES], [y for _, y in SEQUENCES], graphs)
     assert data.index.tolist() == [3, 4, 5, 6]
     assert {t for x in data.sequences for t in x} == {0, 1, 2}
     last, label = SEQUENCES[-1]
@@ -182,16 +182,16 @@ def test_a_graph_of_one_token() -> None:
 
 def test_pseudo_graphs_follow_the_attention() -> None:
     s = [[0.6, 0.4, 0.0], [0.0, 5e-4, 1.0]]
-    graphs = am.pseudo_graphs([[0, 1, 2], [1, 3, 2]], s, 4)
+    graphs = am.graphs.pseudo_graphs([[0, 1, 2], [1, 3, 2]], s, 4)
     assert graphs[2].components == [[0, 1, 2], [3]]  # 0 and 1 beat 2 once, 2 beats 1 once
-    strict = am.pseudo_graphs([[0, 1, 2], [1, 3, 2]], s, 4, threshold=1e-4)
+    strict = am.graphs.pseudo_graphs([[0, 1, 2], [1, 3, 2]], s, 4, threshold=1e-4)
     assert strict[2].components == [[0, 1, 2, 3]]
 
 
 def test_names_that_are_numbers_are_names() -> None:
     graphs = am.token_graphs([[20, 10]], [20], [10, 20, 30])
     assert graphs[10].components == [[1], [0]]
-    assert str(graphs.next([20, 10])) == "20: retrieval of 20 over 10"
+    assert str(am.graphs.Automaton(graphs).next([20, 10])) == "20: retrieval of 20 over 10"
 
 
 def test_numbers_mean_the_same_in_lists_and_arrays() -> None:
@@ -201,7 +201,7 @@ def test_numbers_mean_the_same_in_lists_and_arrays() -> None:
     np.testing.assert_array_equal(first.token, second.token)
     np.testing.assert_array_equal(first.roots, second.roots)
     assert first[0].components == [[0], [1], [2]]  # ids of 1, 2 and 0
-    assert am.Automaton(first).generate([2, 1, 0], 1) == ["2", "1", "0", "1"]
+    assert am.graphs.Automaton(first).generate([2, 1, 0], 1) == ["2", "1", "0", "1"]
     assert am.token_graphs([[0, 1]], [0], np.array(2)).K == 2
 
 
@@ -213,11 +213,11 @@ def test_membership_is_an_answer_not_an_error() -> None:
 
 def test_networkx_and_graphml_have_all_nodes(tmp_path: Path) -> None:
     graphs = seven()
-    exported = graphs.to_networkx()
+    exported = am.graphs.to_networkx(graphs)
     assert exported.number_of_nodes() == len(graphs.last)
     assert exported.number_of_edges() == len(graphs.source)
     assert exported.nodes[1, 3] == {"last": "e2", "token": "e4", "component": 5, "layer": 1}
-    read = nx.read_graphml(graphs.to_graphml(tmp_path / "graphs.graphml"))
+    read = nx.read_graphml(am.graphs.to_graphml(graphs, tmp_path / "graphs.graphml"))
     assert sorted(read.nodes) == sorted(f"{i}:{j}" for i, j in exported)
     assert list(tmp_path.iterdir()) == [tmp_path / "graphs.graphml"]
 
@@ -286,13 +286,13 @@ def test_bad_attention_gets_one_sentence(
     probabilities: object, threshold: float, words: str
 ) -> None:
     with pytest.raises(am.InputError, match=words):
-        am.pseudo_graphs([[0, 1]], probabilities, 2, threshold=threshold)
+        am.graphs.pseudo_graphs([[0, 1]], probabilities, 2, threshold=threshold)
 
 
 def test_pseudo_graphs_keep_the_largest_and_invent_no_token() -> None:
-    spread = am.pseudo_graphs([list(range(2000))], [np.full(2000, 1 / 2000)], 2000)
+    spread = am.graphs.pseudo_graphs([list(range(2000))], [np.full(2000, 1 / 2000)], 2000)
     assert spread.size.tolist() == [2000]
-    assert am.pseudo_graphs([["a", "b"]], [[1.0, 0.0]], None).vocabulary.names == ["a", "b"]
+    assert am.graphs.pseudo_graphs([["a", "b"]], [[1.0, 0.0]], None).vocabulary.names == ["a", "b"]
 
 
 def write(path: Path, lines: list[str]) -> Path:
@@ -308,7 +308,7 @@ def seven_file(tmp_path: Path) -> Path:
 
 def test_files_of_both_kinds_say_the_same(seven_file: Path, tmp_path: Path) -> None:
     text = write(tmp_path / "seven.txt", [" ".join((*x, y)) for x, y in SEQUENCES])
-    first, second = am.read_graphs(seven_file), am.read_graphs(text)
+    first, second = am.graphs.read_graphs(seven_file), am.graphs.read_graphs(text)
     np.testing.assert_array_equal(first.component, second.component)
     assert first.vocabulary.names == second.vocabulary.names == ["e2", "e3", "e1", "e4"]
 
@@ -338,9 +338,9 @@ def test_bad_lines_are_named(
 
 def test_bad_files_get_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, _, err = command(capsys, "graph", tmp_path / "none.jsonl")
-    assert (code, "(No such file or directory); needs a .jsonl or text file" in err) == (2, True)
+    assert (code, "which does not exist; needs an existing file" in err) == (2, True)
     code, _, err = command(capsys, "graph", tmp_path)
-    assert (code, "Is a directory" in err) == (2, True)
+    assert (code, "which is a folder" in err) == (2, True)
     code, _, err = command(capsys, "graph", "x" * 5000)
     assert (code, "File name too long" in err) == (2, True)
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait\n")
@@ -368,7 +368,7 @@ def test_graph_prints_tables_layers_and_what_comes_next(
     assert (code, "rule: unseen" in out) == (1, True)
     assert "never seen with this last token: e1, e4" in out
     code, _, err = command(capsys, "graph", seven_file, "--next", "e9")
-    assert (code, "prompt: got the token 'e9'" in err) == (2, True)
+    assert (code, "--next: got the token 'e9'" in err) == (2, True)
 
 
 def test_graph_prints_one_json_object(capsys: pytest.CaptureFixture[str], seven_file: Path) -> None:
@@ -383,7 +383,7 @@ def test_graph_prints_one_json_object(capsys: pytest.CaptureFixture[str], seven_
 
 def test_files_may_be_marked_or_shouted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "bom.txt").write_bytes("\ufeffthe cat the\r\n".encode())
-    assert am.read_graphs(tmp_path / "bom.txt").vocabulary.names == ["the", "cat"]
+    assert am.graphs.read_graphs(tmp_path / "bom.txt").vocabulary.names == ["the", "cat"]
     upper = write(tmp_path / "LINES.JSONL", ['{"tokens": ["a b", "c"], "next": "a b"}'])
     code, out, _ = command(capsys, "graph", upper, "--next", '["c", "a b", "c"]')
     assert (code, out.splitlines()[0]) == (0, "1.0000  “a b”")
@@ -397,7 +397,7 @@ def test_odd_names_reach_other_programs(capsys: pytest.CaptureFixture[str], tmp_
     names = {words["token"] for _, words in nx.read_graphml(target).nodes(data=True)}
     assert names == {"a\ufffd", "[bold]b", "\ufffd[31m"}
     code, _, err = command(capsys, "graph", file, "--graphml", target, "--html", target)
-    assert (code, "needs two different files" in err) == (2, True)
+    assert (code, "which is --html too; needs a file of its own" in err) == (2, True)
 
 
 def test_unrealisable_labels_are_not_predicted(

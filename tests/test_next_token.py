@@ -20,11 +20,13 @@ __all__ = ["seven_file"]  # a fixture
 
 def test_the_query_is_the_last_token() -> None:
     E = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
-    data = am.next_token_data(E, [[0, 1, 2], [3], [2, 1]])
+    data = am.graphs.next_token_data(E, [[0, 1, 2], [3], [2, 1]])
     torch.testing.assert_close(data.z, E[[2, 3, 1]])
     assert data.mask is not None
     assert data.mask.sum(-1).tolist() == [3, 1, 2]
-    masked = am.next_token_data(E, [[0, 1, 2], [3], [2, 1]], np.array([[1, 0, 0]] * 3, dtype=bool))
+    masked = am.graphs.next_token_data(
+        E, [[0, 1, 2], [3], [2, 1]], np.array([[1, 0, 0]] * 3, dtype=bool)
+    )
     torch.testing.assert_close(masked.z, E[[2, 3, 1]])
     assert masked.mask is not None
     assert masked.mask.sum(-1).tolist() == [1, 1, 1]
@@ -33,10 +35,10 @@ def test_the_query_is_the_last_token() -> None:
 def test_scores_of_a_classifier_and_of_the_identity() -> None:
     E = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     sequences, labels = [[0, 1, 2], [2, 2]], [1, 2]
-    own = am.next_token_head(E, sequences, labels)
+    own = am.graphs.next_token_head(E, sequences, labels)
     assert own.scores.tolist() == [[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
     C = torch.linalg.pinv(E).mT  # C Eᵀ = I
-    general = am.next_token_head(E, sequences, labels, C)
+    general = am.graphs.next_token_head(E, sequences, labels, C)
     torch.testing.assert_close(general.scores, own.scores)
 
 
@@ -54,7 +56,7 @@ def test_gradients_of_heads_agree_with_autograd() -> None:
 def test_squared_loss_of_a_general_head_agrees_with_autograd() -> None:
     own = instances(2)
     C = general_heads(own.E, seed=1)
-    head = am.next_token_head(own.E, own.ids, own.labels, C)
+    head = am.graphs.next_token_head(own.E, own.ids, own.labels, C)
     W = torch.randn(2, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     at = W.clone().requires_grad_()
     total = at.new_zeros(())
@@ -85,17 +87,17 @@ def test_descent_meets_graph_svm_and_the_cyclic_correction() -> None:
     own = instances(20)
     run = am.train(own.data(), head=own.head(), loss="log", lr=0.01, steps=4000, record=4000)
     assert float(am.correlation(run.W[-1], own.solution().W).mean()) > 0.985
-    parts = [am.cyclic_part(run.W[-1, k], own.E[k], g) for k, g in enumerate(own.graphs)]
+    parts = [am.graphs.cyclic_part(run.W[-1, k], own.E[k], g) for k, g in enumerate(own.graphs)]
     far = torch.linalg.matrix_norm(torch.stack(parts) - own.corrections())
     assert float(far.max()) < 0.01
 
 
 def test_regularization_paths_of_acyclic_data() -> None:
-    E, ids, labels = am.random_next_tokens(8, 8, 4, 6, trials=3, name="path", acyclic=True)
+    E, ids, labels = am.graphs.random_next_tokens(8, 8, 4, 6, trials=3, name="path", acyclic=True)
     graphs = [am.token_graphs(x, y, 8) for x, y in zip(ids, labels, strict=True)]
     own = Instances(E, ids, labels, graphs)
     path = am.regularization_path(own.data(), [10.0, 100.0, 1000.0], loss="log", head=own.head())
-    off = am.misalignment(path.W, own.solution().W)
+    off = am.measures.misalignment(path.W, own.solution().W)
     assert bool((off.diff(dim=0) < 0).all())
     assert float(off[-1].max()) < 1e-4
 
@@ -104,26 +106,28 @@ def test_a_batch_of_data_equals_its_loop() -> None:
     own = instances(3)
     together = am.train(own.data(), head=own.head(), loss="log", lr=0.01, steps=50)
     for k in range(3):
-        data = am.next_token_data(own.E[k], own.ids[k])
-        head = am.next_token_head(own.E[k], own.ids[k], own.labels[k])
+        data = am.graphs.next_token_data(own.E[k], own.ids[k])
+        head = am.graphs.next_token_head(own.E[k], own.ids[k], own.labels[k])
         alone = am.train(data, head=head, loss="log", lr=0.01, steps=50)
         torch.testing.assert_close(together.W[:, k], alone.W)
 
 
 def test_random_next_tokens_are_as_promised() -> None:
-    E, ids, labels = am.random_next_tokens(8, 5, 4, 6, trials=50, name="sample", acyclic=True)
+    E, ids, labels = am.graphs.random_next_tokens(
+        8, 5, 4, 6, trials=50, name="sample", acyclic=True
+    )
     torch.testing.assert_close(torch.linalg.vector_norm(E, dim=-1), torch.ones(50, 8).double())
     assert all(am.token_graphs(x, y, 8).acyclic for x, y in zip(ids, labels, strict=True))
-    _, ids, labels = am.random_next_tokens(8, 5, 4, 6, trials=50, name="sample")
+    _, ids, labels = am.graphs.random_next_tokens(8, 5, 4, 6, trials=50, name="sample")
     assert bool((ids == labels.unsqueeze(-1)).any(-1).all())
-    again = am.random_next_tokens(8, 5, 4, 6, trials=7, name="sample")[1]
+    again = am.graphs.random_next_tokens(8, 5, 4, 6, trials=7, name="sample")[1]
     assert torch.equal(again, ids[:7])
     with pytest.raises(am.InputError, match="trials: got 0; needs a whole number of at least 1"):
-        am.random_next_tokens(8, 5, 4, 6, trials=0)
+        am.graphs.random_next_tokens(8, 5, 4, 6, trials=0)
 
 
 def test_general_heads_satisfy_assumption_3() -> None:
-    E = am.random_next_tokens(ACYCLIC.K, ACYCLIC.d, 4, 6, trials=5, name="heads")[0]
+    E = am.graphs.random_next_tokens(ACYCLIC.K, ACYCLIC.d, 4, 6, trials=5, name="heads")[0]
     C = general_heads(E, seed=0)
     assert torch.equal((C @ E.mT).argmax(-1), torch.arange(8).expand(5, 8))
 
@@ -131,17 +135,25 @@ def test_general_heads_satisfy_assumption_3() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: am.next_token_data([1.0], [[0]]), r"E: got shape \(1,\)"),
-        (lambda: am.next_token_data(np.eye(2), [[0, 2]]), "sequences: got token id 2"),
-        (lambda: am.next_token_head(np.eye(2), [[0, 1]], [0, 1]), r"labels: got shape \(2,\)"),
-        (lambda: am.next_token_head(np.eye(2), [[0, 1]], [2]), "labels: got labels from 2 to 2"),
+        (lambda: am.graphs.next_token_data([1.0], [[0]]), r"E: got shape \(1,\)"),
+        (lambda: am.graphs.next_token_data(np.eye(2), [[0, 2]]), "sequences: got token id 2"),
         (
-            lambda: am.next_token_head(np.eye(2), [[0, 1]], [1], np.eye(3)),
+            lambda: am.graphs.next_token_head(np.eye(2), [[0, 1]], [0, 1]),
+            r"labels: got shape \(2,\)",
+        ),
+        (
+            lambda: am.graphs.next_token_head(np.eye(2), [[0, 1]], [2]),
+            "labels: got labels from 2 to 2",
+        ),
+        (
+            lambda: am.graphs.next_token_head(np.eye(2), [[0, 1]], [1], np.eye(3)),
             r"C: got shape \(3, 3\); needs a classifier",
         ),
-        (lambda: am.ScoreHead([1.0]), "scores: got shape"),
+        (lambda: am.heads.ScoreHead([1.0]), "scores: got shape"),
         (
-            lambda: am.train(am.next_token_data(np.eye(2), [[0, 1]]), head=am.ScoreHead([[1.0]])),
+            lambda: am.train(
+                am.graphs.next_token_data(np.eye(2), [[0, 1]]), head=am.heads.ScoreHead([[1.0]])
+            ),
             r"scores: got shape \(1, 1\); needs one score per token",
         ),
         (
@@ -156,7 +168,7 @@ def test_general_heads_satisfy_assumption_3() -> None:
         ),
         (
             lambda: am.regularization_path(
-                am.random_data(2, 3, 4), [1.0], head=am.ReLUHead(np.eye(4))
+                am.random_data(2, 3, 4), [1.0], head=am.heads.ReLUHead(np.eye(4))
             ),
             "head: got a ReLUHead; needs a linear head",
         ),
@@ -168,42 +180,46 @@ def test_bad_input_gets_one_sentence(call: object, words: str) -> None:
         call()
 
 
-def outcomes(checks: list[am.Check]) -> dict[str, str]:
+def outcomes(checks: list[am.theory.Check]) -> dict[str, str]:
     return {check.name: str(check.outcome) for check in checks}
 
 
 def test_checks_of_general_data() -> None:
     own = instances(1)
-    checks = am.check_next_token(own.E[0], own.ids[0], own.labels[0])
+    checks = am.theory.check_next_token(own.E[0], own.ids[0], own.labels[0])
     found = outcomes(checks)
     assert found["Theorem 3"] == found["Lemma 2"] == found["Lemma 3"] == "holds"
     assert found["Acyclicity"] == found["Theorem 1"] == "fails"
     assert found["Assumption 1"] == found["Theorem 2"] == "fails"  # the slope of −log u
-    squared = outcomes(am.check_next_token(own.E[0], own.ids[0], own.labels[0], loss="squared"))
+    squared = outcomes(
+        am.theory.check_next_token(own.E[0], own.ids[0], own.labels[0], loss="squared")
+    )
     assert squared["Theorem 2"] == "not decidable here"  # W_cyc need not be finite
     assert squared["Theorem 3"] == "fails"
-    strict = am.check_next_token(np.eye(3), [[0, 1, 2], [1, 2]], [0, 1], loss="logistic")
+    strict = am.theory.check_next_token(np.eye(3), [[0, 1, 2], [1, 2]], [0, 1], loss="logistic")
     assert outcomes(strict)["Theorem 1"] == outcomes(strict)["Theorem 2"] == "holds"
 
 
 def test_checks_name_what_is_wrong() -> None:
-    missing = am.check_next_token(np.eye(3), [[0, 1]], [2])
+    missing = am.theory.check_next_token(np.eye(3), [[0, 1]], [2])
     assert outcomes(missing)["Assumption 2"] == "fails"
     assert outcomes(missing)["Lemma 2"] == "not decidable here"
-    wide = am.random_next_tokens(9, 4, 5, 4, name="wide")  # nine tokens cannot be independent
-    assert outcomes(am.check_next_token(*wide))["Assumption 4"] == "fails"
-    head = am.check_next_token(np.eye(3), [[0, 1]], [0], C=np.eye(3)[[1, 0, 2]])
+    wide = am.graphs.random_next_tokens(
+        9, 4, 5, 4, name="wide"
+    )  # nine tokens cannot be independent
+    assert outcomes(am.theory.check_next_token(*wide))["Assumption 4"] == "fails"
+    head = am.theory.check_next_token(np.eye(3), [[0, 1]], [0], C=np.eye(3)[[1, 0, 2]])
     assert outcomes(head)["Assumption 3"] == outcomes(head)["Assumption 4"] == "fails"
-    same = am.check_next_token(np.ones((2, 2)), [[0, 1]], [0])
+    same = am.theory.check_next_token(np.ones((2, 2)), [[0, 1]], [0])
     assert outcomes(same)["(Graph-SVM) is feasible"] == outcomes(same)["Theorem 3"] == "fails"
-    twins = am.check_next_token(
+    twins = am.theory.check_next_token(
         [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0, 2]], [0], loss="logistic"
     )
     assert outcomes(twins)["Assumption 3"] == outcomes(twins)["Theorem 1"] == "fails"
-    alone = am.check_next_token(np.eye(2), [[0, 0]], [0])
+    alone = am.theory.check_next_token(np.eye(2), [[0, 0]], [0])
     assert outcomes(alone)["Theorem 3"] == "fails"  # nothing dominates anything
     with pytest.raises(am.InputError, match=r"C: got shape \(2, 2\)"):
-        am.check_next_token(np.eye(3), [[0, 1]], [0], C=np.eye(2))
+        am.theory.check_next_token(np.eye(3), [[0, 1]], [0], C=np.eye(2))
 
 
 def test_the_page_is_whole_and_escapes_names(
@@ -232,11 +248,16 @@ def test_the_page_carries_graphs_and_shares(
     assert data["names"] == ["e2", "e3", "e1", "e4"]
     assert [len(graph["tokens"]) for graph in data["graphs"]] == [4, 4]
     soft = np.exp(data["graphs"][0]["soft"][:3])
-    wanted = am.read_graphs(seven_file).next("e1 e3 e4 e2").distribution[:3].numpy()
+    wanted = (
+        am.graphs.Automaton(am.graphs.read_graphs(seven_file))
+        .next("e1 e3 e4 e2")
+        .distribution[:3]
+        .numpy()
+    )
     np.testing.assert_allclose(soft / soft.sum(), wanted, atol=1e-6)
     assert text.count("<svg") == 2
     assert "other" not in text.split("The graphs")[1].split("</p>")[0].split("component.")[1]
-    hard = am.Automaton(am.read_graphs(seven_file)).next("e3 e4 e1")
+    hard = am.graphs.Automaton(am.graphs.read_graphs(seven_file)).next("e3 e4 e1")
     values = dict(zip(data["graphs"][1]["tokens"], data["graphs"][1]["hard"], strict=True))
     assert values[1] - max(values[2], values[3]) == pytest.approx(hard.margin, abs=1e-5)
 
@@ -262,7 +283,10 @@ def test_the_log_loss_survives_a_start_that_suppresses_the_label() -> None:
     """A label 1,000 logits below the rest: the probability underflows, its logarithm does not."""
     E = torch.eye(3, dtype=torch.float64)
     sequences, labels = [[0, 1, 2], [1, 0, 2]], [0, 0]
-    data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+    data, head = (
+        am.graphs.next_token_data(E, sequences),
+        am.graphs.next_token_head(E, sequences, labels),
+    )
     W = torch.zeros(3, 3, dtype=torch.float64)
     W[:, 2] = torch.tensor([-1000.0, 0.0, -2000.0])
     G, log_scale = am.gradient(data, W, head=head, loss="log")
@@ -277,7 +301,7 @@ def test_the_log_loss_survives_a_start_that_suppresses_the_label() -> None:
 
 
 def plain_steps(
-    data: am.AttentionData, head: am.ScoreHead, W: torch.Tensor, steps: int
+    data: am.AttentionData, head: am.heads.ScoreHead, W: torch.Tensor, steps: int
 ) -> torch.Tensor:
     """Normalised steps by the gradient of the torch code."""
     for _ in range(steps):
@@ -289,25 +313,28 @@ def plain_steps(
 def test_ragged_sequences_with_a_batch_of_embeddings() -> None:
     E = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     sequences, labels = [[0, 1], [2], [1, 0, 2]], [0, 2, 1]
-    data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+    data, head = (
+        am.graphs.next_token_data(E, sequences),
+        am.graphs.next_token_head(E, sequences, labels),
+    )
     run = am.train(data, head=head, loss="log", steps=20)
     for k in range(2):
-        own = am.next_token_data(E[k], sequences)
+        own = am.graphs.next_token_data(E[k], sequences)
         alone = am.train(
-            own, head=am.next_token_head(E[k], sequences, labels), loss="log", steps=20
+            own, head=am.graphs.next_token_head(E[k], sequences, labels), loss="log", steps=20
         )
         torch.testing.assert_close(run.W[:, k], alone.W)
     with pytest.raises(am.InputError, match=r"mask: got shape \(1, 3\); needs \(2, 3, 3\)"):
-        am.next_token_data(E, sequences, [[True, True, True]])
+        am.graphs.next_token_data(E, sequences, [[True, True, True]])
     with pytest.raises(am.InputError, match="batch dimensions: got E"):
-        am.next_token_head(E, sequences, [labels] * 3)
+        am.graphs.next_token_head(E, sequences, [labels] * 3)
     with pytest.raises(am.InputError, match="sequences: got no token"):
-        am.next_token_data(E[0], [[0, 1], []])
+        am.graphs.next_token_data(E[0], [[0, 1], []])
 
 
 def test_nothing_moves_where_everything_is_fixed() -> None:
-    E, ids, labels = am.random_next_tokens(5, 4, 4, 3, name="fixed")
-    data, head = am.next_token_data(E, ids), am.next_token_head(E, ids, labels)
+    E, ids, labels = am.graphs.random_next_tokens(5, 4, 4, 3, name="fixed")
+    data, head = am.graphs.next_token_data(E, ids), am.graphs.next_token_head(E, ids, labels)
     everything = torch.eye(16, dtype=torch.float64).reshape(16, 4, 4)
     run = am.train(data, head=head, loss="log", steps=50, fixed=everything)
     assert float(run.W.abs().max()) < 1e-12
@@ -315,13 +342,13 @@ def test_nothing_moves_where_everything_is_fixed() -> None:
 
 def test_fixed_directions_in_float32() -> None:
     for trial in range(10):
-        E, ids, labels = am.random_next_tokens(5, 4, 4, 3, name="fixed", seed=trial)
+        E, ids, labels = am.graphs.random_next_tokens(5, 4, 4, 3, name="fixed", seed=trial)
         held = torch.outer(E[ids[0, 0]], E[ids[0, -1]]).unsqueeze(0)
         runs = []
         for dtype in (torch.float32, torch.float64):
             table = E.to(dtype)
-            data = am.next_token_data(table, ids)
-            head = am.next_token_head(table, ids, labels)
+            data = am.graphs.next_token_data(table, ids)
+            head = am.graphs.next_token_head(table, ids, labels)
             run = am.train(data, head=head, loss="log", steps=20, fixed=held.to(dtype))
             runs.append(run.W[-1].double())
         torch.testing.assert_close(*runs, atol=1e-4, rtol=1e-4)
@@ -330,7 +357,10 @@ def test_fixed_directions_in_float32() -> None:
 def test_paths_say_where_the_minimum_is_inside() -> None:
     E = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
     sequences, labels = [[0, 1]] * 3, [0, 0, 1]
-    data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+    data, head = (
+        am.graphs.next_token_data(E, sequences),
+        am.graphs.next_token_head(E, sequences, labels),
+    )
     path = am.regularization_path(data, [0.1, 1.0], loss="log", head=head)
     assert "the loss of 1 of 1 trials rises outwards" in path.notes[-1]
     short = am.regularization_path(data, [0.1], loss="log", head=head)

@@ -108,7 +108,7 @@ def test_any_batch_shape(batch: tuple[int, ...]) -> None:
 
 def test_float32_in_float32_out() -> None:
     problem = optimal_problem(am.random_data(6, 8, 10, trials=3, name="nuclear single"))
-    solution = am.solve(problem.to(torch.float32), "nuc")
+    solution = am.solve(problem.as_dtype(torch.float32), "nuc")
     assert solution.W.dtype == torch.float32
     assert (solution.status == "optimal").all()
 

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import attnmargin as am
+from attnmargin.papers import registry
 from attnmargin.papers.engine import experiment as parts
 from attnmargin.papers.engine import reproduce as engine
 from attnmargin.papers.engine.experiment import Arrays, Claim, Experiment, Point, Task
-from attnmargin.papers.engine.registry import experiments
-from attnmargin.papers.engine.reproduce import names_of, reproduce
+from attnmargin.papers.engine.reproduce import reproduce
+from attnmargin.papers.registry import experiments, find, names_of
 from attnmargin.plot.panels import Panel, Picture, draw_picture
 from tests.test_cli import run as command
 
@@ -44,7 +45,7 @@ def toy(calls: list[str], fail_at: str | None = None) -> Experiment:
 
 
 def install(patch: pytest.MonkeyPatch, experiment: Experiment) -> None:
-    patch.setattr(engine, "experiments", lambda: {experiment.name: experiment})
+    patch.setattr(registry, "experiments", lambda: {experiment.name: experiment})
 
 
 def test_a_stopped_run_goes_on_and_repeats_nothing(
@@ -53,14 +54,14 @@ def test_a_stopped_run_goes_on_and_repeats_nothing(
     first: list[str] = []
     install(monkeypatch, toy(first, fail_at="b"))
     with pytest.raises(KeyboardInterrupt):
-        reproduce("A:toy", out=tmp_path)
+        reproduce(find("A:toy"), out=tmp_path)
     second: list[str] = []
     install(monkeypatch, toy(second))
-    record = reproduce("A:toy", out=tmp_path)
+    record = reproduce(find("A:toy"), out=tmp_path)
     assert (first, second) == (["a"], ["b"])
     whole: list[str] = []
     install(monkeypatch, toy(whole))
-    again = reproduce("A:toy", out=tmp_path / "other")
+    again = reproduce(find("A:toy"), out=tmp_path / "other")
     assert whole == ["a", "b"]
     assert record["claims"] == again["claims"]
 
@@ -71,35 +72,35 @@ def test_other_trials_or_seeds_are_computed_anew(
     calls: list[str] = []
     install(monkeypatch, toy(calls))
     for options in ({}, {}, {"trials": 7}, {"trials": 7, "seed": 1}):
-        reproduce("A:toy", out=tmp_path, **options)  # type: ignore[arg-type]
+        reproduce(find("A:toy"), out=tmp_path, **options)  # type: ignore[arg-type]
     assert calls == ["a", "b"] * 3
 
 
 def test_a_broken_point_is_computed_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[str] = []
     install(monkeypatch, toy(calls))
-    reproduce("A:toy", out=tmp_path)
+    reproduce(find("A:toy"), out=tmp_path)
     (tmp_path / "A" / "toy" / "points" / "b.npz").write_bytes(b"half")
-    reproduce("A:toy", out=tmp_path)
+    reproduce(find("A:toy"), out=tmp_path)
     assert calls == ["a", "b", "b"]
 
 
 def test_redraw_computes_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[str] = []
     install(monkeypatch, toy(calls))
-    with pytest.raises(am.InputError, match="--redraw: got no saved point"):
-        reproduce("A:toy", out=tmp_path, redraw=True)
-    reproduce("A:toy", out=tmp_path)
+    with pytest.raises(am.InputError, match="redraw: got no saved point"):
+        reproduce(find("A:toy"), out=tmp_path, redraw=True)
+    reproduce(find("A:toy"), out=tmp_path)
     picture = tmp_path / "A" / "toy" / "toy.png"
     picture.unlink()
-    reproduce("A:toy", out=tmp_path, redraw=True)
+    reproduce(find("A:toy"), out=tmp_path, redraw=True)
     assert picture.is_file()
     assert calls == ["a", "b"]
 
 
 def test_the_record_is_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install(monkeypatch, toy([]))
-    record = reproduce("A:toy", out=tmp_path)
+    record = reproduce(find("A:toy"), out=tmp_path)
     assert {"figure", "trials", "seconds", "claims", "files", "seed", "versions"} <= set(record)
     assert record["claims"][0].keys() == {"claim", "measured", "bound", "holds"}
     saved = json.loads((tmp_path / "A" / "toy" / "result.json").read_text())
@@ -109,13 +110,13 @@ def test_the_record_is_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 def test_bad_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(am.InputError, match="figure: got 'A:fig99'; needs one of A:fig1"):
-        reproduce("A:fig99", out=tmp_path)
-    with pytest.raises(am.InputError, match="--trials: got 0; needs at least one trial"):
-        reproduce("A:fig1", trials=0, out=tmp_path)
+        reproduce(find("A:fig99"), out=tmp_path)
+    with pytest.raises(am.InputError, match="trials: got 0; needs at least one trial"):
+        reproduce(find("A:fig1"), trials=0, out=tmp_path)
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(am.InputError, match="--out: got"):
-        reproduce("A:fig1", out=file)
+    with pytest.raises(am.InputError, match="out: got"):
+        reproduce(find("A:fig1"), out=file)
 
 
 def test_names_of_a_paper() -> None:
@@ -151,7 +152,7 @@ PAPER_C = ("C:fig2", "C:fig3", "C:fig4", "C:fig5", "C:fig6", "C:automaton", "C:c
 
 @pytest.mark.parametrize("name", [*QUICK, *PAPER_B, *PAPER_C, "D:lemma2", "D:theorem5"])
 def test_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
-    record = reproduce(name, trials=min(experiments()[name].trials, 5), out=tmp_path)
+    record = reproduce(find(name), trials=min(experiments()[name].trials, 5), out=tmp_path)
     assert record["claims"]
     pictures = [file for file in record["files"] if file.endswith(".png")]
     assert pictures
@@ -160,17 +161,17 @@ def test_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
 
 def test_claims_of_paper_c_hold_at_small_counts(tmp_path: Path) -> None:
     for name in ("C:fig2", "C:fig3", "C:fig4", "C:automaton", "C:orthogonal"):
-        record = reproduce(name, trials=min(experiments()[name].trials, 10), out=tmp_path)
+        record = reproduce(find(name), trials=min(experiments()[name].trials, 10), out=tmp_path)
         assert all(claim["holds"] for claim in record["claims"]), name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["A:fig5", "A:fig10", "A:conjecture", "B:fig4", "B:fig6"])
 def test_long_figures_run_at_small_counts(name: str, tmp_path: Path) -> None:
-    record = reproduce(name, trials=SMALL.get(name, 3), out=tmp_path)
+    record = reproduce(find(name), trials=SMALL.get(name, 3), out=tmp_path)
     assert record["claims"]
     if name == "A:fig5":
-        shared = reproduce("A:fig2", trials=SMALL[name], out=tmp_path)
+        shared = reproduce(find("A:fig2"), trials=SMALL[name], out=tmp_path)
         assert shared["seconds"] == 0.0  # the points are those of figure 5
 
 
@@ -200,9 +201,9 @@ def test_figures_of_reviews_need_their_data(
     assert "--data: got no folder for B:table1; needs a folder with imdb" in err
     code, _, err = command(capsys, "reproduce", "B:table1", "--out", tmp_path, "--data", tmp_path)
     assert (code, "without imdb" in err) == (2, True)
-    assert engine.lacks_data("B:fig8", tmp_path, None)
-    assert not engine.lacks_data("B:fig8", tmp_path, tmp_path)
-    assert not engine.lacks_data("B:fig3", tmp_path, None)
+    assert engine.lacks_data(find("B:fig8"), tmp_path, None)
+    assert not engine.lacks_data(find("B:fig8"), tmp_path, tmp_path)
+    assert not engine.lacks_data(find("B:fig3"), tmp_path, None)
 
 
 def test_single_points_are_those_of_a_whole_run(
@@ -225,7 +226,7 @@ def test_single_points_are_those_of_a_whole_run(
     code, _, err = command(capsys, "reproduce", "D:lemma2", "--out", paths[0], "--point", "d16")
     assert (code, "--out: got" in err) == (2, True)
     code, _, err = command(capsys, "reproduce", "D:lemma2", "--trials", "0", "--point", "d16")
-    assert (code, "--trials: got 0" in err) == (2, True)
+    assert (code, "trials: got 0" in err) == (2, True)
 
 
 @pytest.mark.slow
@@ -242,9 +243,9 @@ def test_a_killed_run_gives_the_same_numbers(tmp_path: Path) -> None:
     process.wait()
     before = {path.name: path.stat().st_mtime_ns for path in points.glob("*.npz")}
     assert 3 <= len(before) < 12
-    record = reproduce("A:fig9", trials=20, out=target)
+    record = reproduce(find("A:fig9"), trials=20, out=target)
     assert all((points / name).stat().st_mtime_ns == at for name, at in before.items())
-    whole = reproduce("A:fig9", trials=20, out=tmp_path / "whole")
+    whole = reproduce(find("A:fig9"), trials=20, out=tmp_path / "whole")
     assert record["claims"] == whole["claims"]
 
 

@@ -18,7 +18,7 @@ EXAMPLE_2 = [
 
 
 def off(run: am.Trajectory, solution: am.Solution) -> Tensor:
-    return torch.stack([am.misalignment(W, solution.W) for W in run.W])
+    return torch.stack([am.measures.misalignment(W, solution.W) for W in run.W])
 
 
 @pytest.mark.parametrize("p", [1.75, 2.0, 3.0])
@@ -53,7 +53,10 @@ def test_joint_path_ends_in_both_svms(p: float) -> None:
     selection = run.selection[-1]
     W = am.solve(am.token_problem(data.X, data.z, selection), p).W
     v = am.solve(am.label_problem(data.X, data.y, selection), p).W
-    for away in (am.misalignment(run.W, W), am.misalignment(run.v.unsqueeze(-1), v)):
+    for away in (
+        am.measures.misalignment(run.W, W),
+        am.measures.misalignment(run.v.unsqueeze(-1), v),
+    ):
         assert bool((away.diff() < 0).all())
         assert float(away[-1]) < 1e-3
 
@@ -138,7 +141,7 @@ def test_flow_reaches_norms_where_time_would_be_astronomical() -> None:
     run = am.gradient_flow(data, 4000.0, record=4)
     assert bool((run.log_gradient[-1] < -900).all())
     solution = am.solve(am.token_problem(data.X, data.z, run.selection[-1]))
-    assert bool((am.misalignment(run.W[-1], solution.W) < 1e-3).all())
+    assert bool((am.measures.misalignment(run.W[-1], solution.W) < 1e-3).all())
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,9 @@ def test_flow_comes_to_rest_where_the_gradient_vanishes() -> None:
     data = am.AttentionData([[[0.0, 1.0], [3.0, 0.0]]], [[1.0, 0.0]], [1.0], [1.0, 0.0])
     run = am.gradient_flow(data, 50.0, loss="squared", record=1)
     assert "came to rest" in run.notes[0]
-    assert float(am.token_probability(data, run.W[-1], [1])) == pytest.approx(1 / 3, abs=1e-3)
+    assert float(am.measures.token_probability(data, run.W[-1], [1])) == pytest.approx(
+        1 / 3, abs=1e-3
+    )
 
 
 def test_a_local_path_must_begin_in_its_cone() -> None:

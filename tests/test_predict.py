@@ -42,7 +42,7 @@ def test_a_conjecture_is_not_a_guarantee() -> None:
     """(K, Q): B.1 and D hold for orthonormal data, and no theorem about descent applies."""
     prediction = am.predict(identity_data(), parameter="KQ")
     assert prediction.verdict == am.Verdict.CONJECTURED
-    assert prediction.check("A: Conjecture of Section 5.2").outcome == am.Outcome.HOLDS
+    assert prediction.check("A: Conjecture of Section 5.2").outcome == am.theory.Outcome.HOLDS
 
 
 def test_alternatives_are_listed_with_their_margins() -> None:
@@ -115,9 +115,9 @@ def test_an_empty_batch() -> None:
     data = am.random_data(2, 2, 3, trials=2, name="empty")[:0]
     prediction = am.predict(data)
     assert prediction.verdict.shape == (0,)
-    assert am.predict(data, head=am.QuadraticHead(torch.ones(3).double(), 1.0)).verdict.shape == (
-        0,
-    )
+    assert am.predict(
+        data, head=am.heads.QuadraticHead(torch.ones(3).double(), 1.0)
+    ).verdict.shape == (0,)
 
 
 def test_members_by_a_tensor() -> None:
@@ -134,7 +134,7 @@ def test_a_prediction_moves_with_its_data() -> None:
     """On the only device that every machine has: all parts are there, and equal."""
     data = am.random_data(2, 3, 4, trials=2, name="device")
     prediction = am.predict(data)
-    moved = prediction.on(data.to("cpu"))
+    moved = prediction.beside(data.to("cpu"))
     assert torch.equal(moved.direction, prediction.direction)
     assert torch.equal(moved[0].search.selections, prediction[0].search.selections)  # type: ignore[union-attr]
     assert list(moved.verdict) == list(prediction.verdict)
@@ -144,7 +144,7 @@ def test_a_prediction_moves_with_its_data() -> None:
 def test_single_tokens_of_a_head_that_is_not_linear_are_no_conjecture() -> None:
     data = am.random_data(2, 3, 4, name="vertex")
     assert data.v is not None
-    assert am.predict(data, head=am.QuadraticHead(data.v, 0.0)).verdict == am.Verdict.DEPENDS
+    assert am.predict(data, head=am.heads.QuadraticHead(data.v, 0.0)).verdict == am.Verdict.DEPENDS
 
 
 def test_mixtures_in_single_precision() -> None:
@@ -152,10 +152,10 @@ def test_mixtures_in_single_precision() -> None:
     assert data.y is not None
     assert data.v is not None
     single = am.AttentionData(*(part.float() for part in (data.X, data.z, data.y, data.v)))
-    head = am.QuadraticHead(data.v.float(), 0.5)
+    head = am.heads.QuadraticHead(data.v.float(), 0.5)
     prediction = am.predict(single, head=head)
     assert prediction.direction.dtype == torch.float32
-    double = am.predict(data, head=am.QuadraticHead(data.v, 0.5))
+    double = am.predict(data, head=am.heads.QuadraticHead(data.v, 0.5))
     assert torch.equal(prediction.selection, double.selection)
 
 
@@ -163,8 +163,8 @@ def test_a_repeated_token_makes_a_mixture_ambiguous() -> None:
     data = orthonormal(1, 4)[0]
     X = torch.cat((data.X, data.X[:, :1]), 1)
     twice = am.AttentionData(X, data.z, data.y, data.v)
-    prediction = am.predict(twice, head=am.QuadraticHead(data.v, 2.0))
-    assert prediction.check("A: The mixture is unique").outcome == am.Outcome.FAILS
+    prediction = am.predict(twice, head=am.heads.QuadraticHead(data.v, 2.0))
+    assert prediction.check("A: The mixture is unique").outcome == am.theory.Outcome.FAILS
     assert prediction.verdict == am.Verdict.DEPENDS
 
 
@@ -256,11 +256,11 @@ def test_mixtures_have_a_finite_part_and_training_finds_both() -> None:
     """Paper A, Section 6, with the head of Lemma 6: shares as computed, direction as predicted."""
     data = orthonormal(5, 6, seed=3)
     assert data.v is not None
-    head = am.QuadraticHead(data.v, 0.35)
+    head = am.heads.QuadraticHead(data.v, 0.35)
     prediction = am.predict(data, loss="linear", head=head)
     assert prediction.finite is not None
     assert list(prediction.verdict) == [am.Verdict.CONJECTURED] * 5
-    share = am.optimal_composition(data, head)
+    share = am.selections.optimal_composition(data, head)
     logits = am.logits(data, prediction.finite.W).masked_fill(~prediction.selection, -torch.inf)
     torch.testing.assert_close(torch.softmax(logits, -1), share, atol=1e-9, rtol=0)
     result = am.confirm(prediction, steps=20_000, lr=0.02)
@@ -272,15 +272,15 @@ def test_mixtures_have_a_finite_part_and_training_finds_both() -> None:
 def test_lemma_6_bounds_the_mixture() -> None:
     """Score gaps 0.1, 0.1, 1.0 and λ between 0.1 and 3 · 1.0 / 2: two or three tokens."""
     data = identity_data((1,), (1.2, 1.1, 1.0, 0.0))
-    head = am.QuadraticHead(data.v, 0.5)
+    head = am.heads.QuadraticHead(data.v, 0.5)
     prediction = am.predict(data, loss="linear", head=head)
     check = prediction.check("A: Lemma 6")
-    assert check.outcome == am.Outcome.HOLDS
+    assert check.outcome == am.theory.Outcome.HOLDS
     assert 2 <= int(prediction.selection.sum()) <= 3
-    outside = am.predict(data, loss="linear", head=am.QuadraticHead(data.v, 0.04))
-    assert outside.check("A: Lemma 6").outcome == am.Outcome.FAILS
-    assert outside.check("A: Assumption E").outcome == am.Outcome.HOLDS
-    assert prediction.check("A: Assumption E").outcome == am.Outcome.FAILS
+    outside = am.predict(data, loss="linear", head=am.heads.QuadraticHead(data.v, 0.04))
+    assert outside.check("A: Lemma 6").outcome == am.theory.Outcome.FAILS
+    assert outside.check("A: Assumption E").outcome == am.theory.Outcome.HOLDS
+    assert prediction.check("A: Assumption E").outcome == am.theory.Outcome.FAILS
 
 
 def test_the_conjecture_from_one_call() -> None:
@@ -324,8 +324,8 @@ def test_odd_arguments_are_refused(options: dict[str, Any], words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", [am.predict, am.scores, am.optimal_tokens, am.check_theory, am.local_selections,
-             am.train],
+    "call", [am.predict, am.scores, am.optimal_tokens, am.theory.check_theory,
+             am.selections.local_selections, am.train],
 )  # fmt: skip
 def test_arrays_are_no_data(call: Any) -> None:
     with pytest.raises(am.InputError, match="data: got a ndarray; needs an instance of"):

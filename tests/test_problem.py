@@ -56,5 +56,5 @@ def test_names_survive_a_file(tmp_path: Path) -> None:
 
 
 def test_other_dtype() -> None:
-    problem = random_problem((), 2, 2).to(torch.float32)
+    problem = random_problem((), 2, 2).as_dtype(torch.float32)
     assert problem.left.dtype == problem.query.dtype == problem.bound.dtype == torch.float32

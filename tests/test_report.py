@@ -14,11 +14,11 @@ import attnmargin as am
 from attnmargin.data.demo_reviews import review_data
 from attnmargin.plot.labels import place_names
 from attnmargin.plot.pictures import svg
-from attnmargin.report.pages import prediction as prediction_page
+from attnmargin.plot.prediction import token_panel
+from attnmargin.prediction.sentences import headline, verdict_sentence
+from attnmargin.prediction.words import listing, name_tokens
 from attnmargin.report.pages.demo import review_words
-from attnmargin.report.pictures import token_panel
-from attnmargin.report.sentences import headline, verdict_sentence
-from attnmargin.report.words import listing, name_tokens
+from attnmargin.report.pages.prediction import prediction_page
 from attnmargin.training.measures import decided
 from tests.test_composition import orthonormal
 from tests.test_theory import contradiction, counterexample_to_theorem_4, identity_data
@@ -123,7 +123,9 @@ def test_verdicts_in_sentences() -> None:
     assert guess.startswith("Conjectured: ")
     limited = am.predict(am.random_data(5, 5, 20, name="theory", min_gap=0.1), limit=100)
     assert "Of 100 of 3,125 ways" in verdict_sentence(limited)
-    mixed = am.predict(orthonormal(1, 5)[0], head=am.QuadraticHead(orthonormal(1, 5)[0].v, 0.4))
+    mixed = am.predict(
+        orthonormal(1, 5)[0], head=am.heads.QuadraticHead(orthonormal(1, 5)[0].v, 0.4)
+    )
     assert "mixtures of tokens" in verdict_sentence(mixed)
 
 
@@ -138,7 +140,7 @@ def test_pages_of_wide_and_flat_tokens(how: dict[str, object]) -> None:
 
 def test_a_page_of_mixtures() -> None:
     data = orthonormal(1, 5)[0]
-    prediction = am.predict(data, loss="linear", head=am.QuadraticHead(data.v, 0.4))
+    prediction = am.predict(data, loss="linear", head=am.heads.QuadraticHead(data.v, 0.4))
     text = parsed(prediction_page(prediction, result=am.confirm(prediction, steps=200)))
     assert "W_fin" in text
     assert "Lemma 6" in text
@@ -219,7 +221,7 @@ def test_a_long_first_step_is_told_where_the_start_matters() -> None:
     for k in range(40):
         prediction = am.predict(am.random_data(5, 4, 6, name=f"step{k}"))
         long = prediction.check("A: Theorem 6")
-        if prediction.verdict == am.Verdict.DEPENDS and long.outcome == am.Outcome.HOLDS:
+        if prediction.verdict == am.Verdict.DEPENDS and long.outcome == am.theory.Outcome.HOLDS:
             length = float(long.numbers["length of a first step that suffices"])
             assert f"a first step of length {length:.3g}" in verdict_sentence(prediction)
             return

@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{'good' if k % 2 else 'bad'} film {k},{k % 2},train" for k in range(10)]
     rows += [f"{'good' if k % 2 else 'bad'} plot {k},{k % 2},test" for k in range(9)]
     (path / "imdb.csv").write_text("\n".join(["text,label,split", *rows, "good film 1,1,test"]))
-    words = am.word_list(
+    words = am.text.word_list(
         [*(review.text for review in REVIEWS), "good bad film plot", *"0123456789"]
     )
     (path / "some-vocab.txt").write_text("\n".join(words))
@@ -95,8 +95,10 @@ def test_figures_of_corpora_run_on_a_small_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Paper D's figures from a folder with two corpora, one of them with neutral rows."""
-    from attnmargin.papers import d_layers, d_tokens
+    from attnmargin.papers.d import layers as d_layers
+    from attnmargin.papers.d import tokens as d_tokens
     from attnmargin.papers.engine.reproduce import reproduce
+    from attnmargin.papers.registry import find
 
     data = tmp_path / "data"
     data.mkdir()
@@ -104,18 +106,18 @@ def test_figures_of_corpora_run_on_a_small_folder(
     for name in ("imdb", "yelp"):
         neutral = ["so so,-1"] if name == "yelp" else []
         (data / f"{name}.csv").write_text("\n".join(["text,label", *rows, *neutral]))
-    words = am.word_list(["superb dull film plot 0 1 2"])
+    words = am.text.word_list(["superb dull film plot 0 1 2"])
     (data / "vocab.txt").write_text("\n".join(words))
-    short = {k: am.TokenRecipe(layers=k, d=16, lr=1e-2, epochs=3, batch=20) for k in (1, 2)}
+    short = {k: am.text.TokenRecipe(layers=k, d=16, lr=1e-2, epochs=3, batch=20) for k in (1, 2)}
     monkeypatch.setattr(d_tokens, "RECIPE", short[1])
     monkeypatch.setattr(
         d_layers, "RECIPES", {f"imdb-{kind}": short[2] for kind in ("early", "long")}
     )
     for name in ("D:fig3", "D:fig1", "D:table"):
-        record = reproduce(name, out=tmp_path / "out", data=data)
+        record = reproduce(find(name), out=tmp_path / "out", data=data)
         assert record["claims"]
         assert [file for file in record["files"] if file.endswith(".png")]
-    other = reproduce("D:fig3", out=tmp_path / "other", data=data, seed=1)
+    other = reproduce(find("D:fig3"), out=tmp_path / "other", data=data, seed=1)
     assert other["seed"] == 1
     first, second = (
         np.load(tmp_path / place / "D" / "fig3" / "points" / "imdb-layers1.npz")["with_v"]

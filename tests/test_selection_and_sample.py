@@ -36,7 +36,7 @@ def test_missing_labels_or_head() -> None:
 
 def test_ties() -> None:
     data = am.AttentionData([[[1.0], [1.0]], [[1.0], [2.0]]], [[1.0]] * 2, [1, 1], [1.0])
-    assert am.tied_tokens(data).tolist() == [True, False]
+    assert am.selections.tied_tokens(data).tolist() == [True, False]
     assert am.optimal_tokens(data).tolist() == [0, 1]
 
 
@@ -97,42 +97,46 @@ def test_score_gaps_by_hand() -> None:
     data = am.AttentionData(
         [[[1.0], [4.0], [2.5]], [[0.0], [1.0], [9.0]]], [[1.0]] * 2, [1, -1], [2.0]
     )
-    assert am.score_gaps(data).tolist() == [3.0, 2.0]
+    assert am.selections.score_gaps(data).tolist() == [3.0, 2.0]
     hidden = am.AttentionData([[[1.0], [4.0]]], [[1.0]], [1], [1.0], [[True, False]])
-    assert am.score_gaps(hidden).tolist() == [torch.inf]
-    assert am.score_gaps(am.AttentionData([[[1.0]]], [[1.0]], [1], [1.0])).tolist() == [torch.inf]
+    assert am.selections.score_gaps(hidden).tolist() == [torch.inf]
+    assert am.selections.score_gaps(am.AttentionData([[[1.0]]], [[1.0]], [1], [1.0])).tolist() == [
+        torch.inf
+    ]
 
 
 def test_low_and_high_tokens_by_hand() -> None:
     """Definition 3: scores 1, 3, 2, 2, with the third token chosen; its double is high."""
     data = am.AttentionData([[[1.0], [3.0], [2.0], [2.0]]], [[1.0]], [1], [1.0])
-    assert am.low_tokens(data, [2]).tolist() == [[True, False, False, False]]
-    assert am.high_tokens(data, [2]).tolist() == [[False, True, False, True]]
+    assert am.selections.low_tokens(data, [2]).tolist() == [[True, False, False, False]]
+    assert am.selections.high_tokens(data, [2]).tolist() == [[False, True, False, True]]
 
 
 def test_hidden_tokens_are_neither_low_nor_high() -> None:
     data = am.AttentionData([[[1.0], [3.0], [2.0]]], [[1.0]], [1], [1.0], [[True, False, True]])
-    assert not bool((am.low_tokens(data, [2]) | am.high_tokens(data, [2]))[0, 1])
+    assert not bool(
+        (am.selections.low_tokens(data, [2]) | am.selections.high_tokens(data, [2]))[0, 1]
+    )
 
 
 def test_scores_that_differ_by_rounding_are_equal() -> None:
     data = am.AttentionData([[[1.0], [1.0 + 2.0**-52]]], [[1.0]], [1], [1.0])
     gamma = am.scores(data)[0]
     assert float(gamma[0]) < float(gamma[1])
-    assert am.tied_tokens(data).tolist() == [True]
-    assert am.high_tokens(data, [int(gamma.argmax())]).sum() == 1
+    assert am.selections.tied_tokens(data).tolist() == [True]
+    assert am.selections.high_tokens(data, [int(gamma.argmax())]).sum() == 1
 
 
 def test_one_selection_serves_a_batch_and_many_serve_one_instance() -> None:
     data = am.random_data(2, 3, 4, trials=5, name="broadcast")
-    assert am.low_tokens(data, [0, 1]).shape == (5, 2, 3)
-    assert am.low_tokens(data[0], [[0, 1], [1, 1], [2, 0]]).shape == (3, 2, 3)
+    assert am.selections.low_tokens(data, [0, 1]).shape == (5, 2, 3)
+    assert am.selections.low_tokens(data[0], [[0, 1], [1, 1], [2, 0]]).shape == (3, 2, 3)
 
 
 def test_support_tokens_by_hand() -> None:
     """One query: of the tokens 2, 1, −5 on a line, 1 is the nearest rival of 2."""
     solution = am.solve(am.token_problem([[[2.0], [1.0], [-5.0]]], [[1.0]], [0]))
-    assert am.support_tokens(solution).tolist() == [[False, True, False]]
+    assert am.selections.support_tokens(solution).tolist() == [[False, True, False]]
 
 
 def test_support_tokens_of_several_queries() -> None:
@@ -140,7 +144,7 @@ def test_support_tokens_of_several_queries() -> None:
     z = torch.randn(2, 3, 2, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     selection = torch.tensor([[0, 3], [1, 2], [2, 0]]).expand(2, 3, 2)
     solution = am.solve(am.token_problem(data.X, z, selection))
-    support = am.support_tokens(solution)
+    support = am.selections.support_tokens(solution)
     assert support.shape == (2, 3, 2, 4)
     assert not bool(support.gather(-1, selection.unsqueeze(-1)).any())
     assert int(support.sum()) == int(solution.support.sum())
@@ -151,12 +155,12 @@ def test_support_tokens_of_several_queries() -> None:
 
 def test_support_tokens_need_a_token_problem() -> None:
     with pytest.raises(am.InputError, match="needs that of a token_problem"):
-        am.support_tokens(am.solve(am.margin_problem([[1.0]], [[1.0]])))
+        am.selections.support_tokens(am.solve(am.margin_problem([[1.0]], [[1.0]])))
 
 
 def test_a_selection_is_checked() -> None:
     data = am.random_data(2, 3, 4, name="check")
     with pytest.raises(am.InputError, match=r"selection: got shape \(3,\); needs one token per"):
-        am.low_tokens(data, [0, 1, 2])
+        am.selections.low_tokens(data, [0, 1, 2])
     with pytest.raises(am.InputError, match="selection: got tokens from 0 to 3; needs tokens from"):
-        am.low_tokens(data, [0, 3])
+        am.selections.low_tokens(data, [0, 3])

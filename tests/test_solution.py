@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import attnmargin as am
-from attnmargin.base.files import read_npz, write_npz
+from attnmargin.base.npz import read_npz, write_npz
 from tests.problems import optimal_problem, planted_contradiction
 
 A, B = [1.0, 0.0], [0.0, 1.0]

@@ -320,7 +320,7 @@ def test_any_batch_shape(batch: tuple[int, ...], method: str) -> None:
 def test_float32_in_float32_out(method: str) -> None:
     data = am.random_data(6, 8, 10, trials=10, name="single")
     double = optimal_problem(data)
-    solution = am.solve(double.to(torch.float32), method=method)
+    solution = am.solve(double.as_dtype(torch.float32), method=method)
     assert solution.W.dtype == solution.dual.dtype == solution.value.dtype == torch.float32
     assert (solution.status == "optimal").all()
     exact = am.solve(double, method=method)

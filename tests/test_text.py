@@ -14,8 +14,8 @@ TEXTS = ["A wonderful film, truly.", "So boring!", "wonderful, wonderful", "it i
 LABELS = [1, 0, 1, 0]
 
 
-def corpus() -> am.Corpus:
-    return am.Corpus(TEXTS, np.array(LABELS), ("0", "1"))
+def corpus() -> am.text.Corpus:
+    return am.text.Corpus(TEXTS, np.array(LABELS), ("0", "1"))
 
 
 def written(path: Path, kind: str) -> Path:
@@ -37,7 +37,7 @@ def written(path: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("kind", [".csv", ".tsv", ".jsonl", ".parquet"])
 def test_tables_of_every_kind_say_the_same(tmp_path: Path, kind: str) -> None:
-    found = am.read_corpus(written(tmp_path / f"data{kind}", kind))
+    found = am.text.read_corpus(written(tmp_path / f"data{kind}", kind))
     assert found.texts == TEXTS
     assert found.labels.tolist() == LABELS
     assert found.classes == ("0", "1")
@@ -49,19 +49,19 @@ def test_the_official_folder_layout(tmp_path: Path) -> None:
         for label, word in (("pos", "good"), ("neg", "bad")):
             (tmp_path / split / label).mkdir(parents=True)
             (tmp_path / split / label / "0_7.txt").write_text(f"{word} {split}")
-    found = am.read_corpus(tmp_path)
+    found = am.text.read_corpus(tmp_path)
     assert found.classes == ("neg", "pos")
     assert found.split("test").texts == ["bad test", "good test"]
     assert found.split("test").labels.tolist() == [0, 1]
     with pytest.raises(am.InputError, match="split: got 'dev'; needs one of the splits"):
         found.split("dev")
-    assert am.read_corpus(tmp_path / "train").splits is None
+    assert am.text.read_corpus(tmp_path / "train").splits is None
 
 
 def test_positive_classes_come_last_and_others_can_be_dropped(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("review,stars\nfine,positive\nawful,negative\nwell,neutral\n")
-    found = am.read_corpus(path, "review", "stars", drop=["neutral"])
+    found = am.text.read_corpus(path, "review", "stars", drop=["neutral"])
     assert found.classes == ("negative", "positive")
     assert found.labels.tolist() == [1, 0]
 
@@ -85,14 +85,14 @@ def test_positive_classes_come_last_and_others_can_be_dropped(tmp_path: Path) ->
 def test_bad_files_get_one_sentence(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(am.InputError, match=words):
-        am.read_corpus(tmp_path / name)
+        am.text.read_corpus(tmp_path / name)
 
 
 def test_missing_files_and_empty_folders_get_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(am.InputError, match="No such file or directory"):
-        am.read_corpus(tmp_path / "none.csv")
+        am.text.read_corpus(tmp_path / "none.csv")
     with pytest.raises(am.InputError, match=r"needs pos/\*.txt and neg/\*.txt"):
-        am.read_corpus(tmp_path)
+        am.text.read_corpus(tmp_path)
 
 
 def vocabulary(path: Path) -> Path:
@@ -103,7 +103,7 @@ def vocabulary(path: Path) -> Path:
 
 def test_word_pieces_are_those_of_bert(tmp_path: Path) -> None:
     file = vocabulary(tmp_path / "vocab.txt")
-    pieces = am.word_pieces(corpus(), file)
+    pieces = am.text.word_pieces(corpus(), file)
     other = BertWordPieceTokenizer(str(file), lowercase=True)
     for i, text in enumerate(TEXTS):
         ids = pieces.ids[pieces.start[i] : pieces.start[i + 1]].tolist()
@@ -112,22 +112,22 @@ def test_word_pieces_are_those_of_bert(tmp_path: Path) -> None:
 
 
 def test_long_texts_are_cut_and_keep_their_ends() -> None:
-    words = am.word_list(TEXTS)
-    pieces = am.word_pieces(corpus(), words, length=4)
+    words = am.text.word_list(TEXTS)
+    pieces = am.text.word_pieces(corpus(), words, length=4)
     assert pieces.lengths.tolist() == [4, 4, 4, 4]
     assert {words[k] for k in pieces.ids[pieces.start[:-1]]} == {"[CLS]"}
     assert {words[k] for k in pieces.ids[pieces.start[1:] - 1]} == {"[SEP]"}
 
 
 def test_pieces_are_saved_taken_apart_and_cached(tmp_path: Path) -> None:
-    words = am.word_list(TEXTS)
-    pieces = am.word_pieces(corpus(), words, cache=tmp_path / "cache")
+    words = am.text.word_list(TEXTS)
+    pieces = am.text.word_pieces(corpus(), words, cache=tmp_path / "cache")
     (stored,) = (tmp_path / "cache").iterdir()
-    again = am.word_pieces(corpus(), words, cache=tmp_path / "cache")
+    again = am.text.word_pieces(corpus(), words, cache=tmp_path / "cache")
     np.testing.assert_array_equal(pieces.ids, again.ids)
-    am.word_pieces(corpus(), words, length=5, cache=tmp_path / "cache")
+    am.text.word_pieces(corpus(), words, length=5, cache=tmp_path / "cache")
     assert len(list((tmp_path / "cache").iterdir())) == 2
-    assert am.Pieces.load(stored).vocabulary == words
+    assert am.text.Pieces.load(stored).vocabulary == words
     part = pieces.part(np.array([2, 0]))
     assert part.labels.tolist() == [1, 1]
     np.testing.assert_array_equal(part.ids[: part.start[1]], pieces.ids[slice(*pieces.start[2:4])])
@@ -135,8 +135,8 @@ def test_pieces_are_saved_taken_apart_and_cached(tmp_path: Path) -> None:
 
 def test_bad_vocabularies_get_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(am.InputError, match=r"vocabulary: got .*No such file"):
-        am.word_pieces(corpus(), tmp_path / "none.txt")
+        am.text.word_pieces(corpus(), tmp_path / "none.txt")
     with pytest.raises(am.InputError, match=r"one without \[PAD\], \[UNK\], \[CLS\], \[SEP\]"):
-        am.word_pieces(corpus(), ["a"])
+        am.text.word_pieces(corpus(), ["a"])
     with pytest.raises(am.InputError, match="length: got 2; needs a whole number of at least 3"):
-        am.word_pieces(corpus(), am.word_list(TEXTS), length=2)
+        am.text.word_pieces(corpus(), am.text.word_list(TEXTS), length=2)

@@ -11,7 +11,7 @@ from attnmargin.theory.facts import Facts
 from attnmargin.theory.paper_b import radius
 
 
-def outcome(data: am.AttentionData, label: str, **how: object) -> am.Outcome:
+def outcome(data: am.AttentionData, label: str, **how: object) -> am.theory.Outcome:
     return am.predict(data, **how).check(label).outcome  # type: ignore[arg-type]
 
 
@@ -34,8 +34,8 @@ def test_orthonormal_data_satisfy_everything_that_wide_tokens_promise() -> None:
     for name in ("Theorem 1", "Assumption B.1", "Theorem 3", "Assumption C", "Theorem 6",
                  "Assumption D", "Assumption D, stronger form", "Conjecture of Section 5.2",
                  "Theorem 8", "Lemma 5", "Assumption E", "Theorem 9"):  # fmt: skip
-        assert prediction.check(f"A: {name}").outcome == am.Outcome.HOLDS, name
-    assert prediction.check("A: Assumption B.2").outcome == am.Outcome.FAILS
+        assert prediction.check(f"A: {name}").outcome == am.theory.Outcome.HOLDS, name
+    assert prediction.check("A: Assumption B.2").outcome == am.theory.Outcome.FAILS
     assert prediction.verdict == am.Verdict.GUARANTEED
     assert float(prediction.check("A: Assumption B.1").numbers["share of support tokens"]) == 1.0
 
@@ -50,11 +50,11 @@ def test_the_margin_of_orthonormal_tokens_in_closed_form() -> None:
 
 def test_assumption_b2_by_hand() -> None:
     equal = identity_data((1,), (3.0, 1.0, 1.0))
-    assert outcome(equal, "A: Assumption B.2") == am.Outcome.HOLDS
-    assert outcome(equal, "A: Theorem 4") == am.Outcome.HOLDS
+    assert outcome(equal, "A: Assumption B.2") == am.theory.Outcome.HOLDS
+    assert outcome(equal, "A: Theorem 4") == am.theory.Outcome.HOLDS
     assert am.predict(equal).verdict == am.Verdict.GUARANTEED
     nearly = identity_data((1,), (3.0, 1.0, 1.001))
-    assert outcome(nearly, "A: Assumption B.2") == am.Outcome.FAILS
+    assert outcome(nearly, "A: Assumption B.2") == am.theory.Outcome.FAILS
     delta = am.predict(nearly).check("A: Theorem 5").numbers
     assert float(delta["δ: largest difference of such scores"]) == pytest.approx(0.001)
 
@@ -69,9 +69,9 @@ def test_theorem_4_needs_more_than_b2() -> None:
     """Gradient descent from zero, with the step size of the theorem, selects another token."""
     data = counterexample_to_theorem_4()
     prediction = am.predict(data)
-    assert prediction.check("A: Assumption B.2").outcome == am.Outcome.HOLDS
-    assert prediction.check("A: Theorem 4").outcome == am.Outcome.FAILS
-    assert prediction.check("A: Lemma 5").outcome == am.Outcome.FAILS
+    assert prediction.check("A: Assumption B.2").outcome == am.theory.Outcome.HOLDS
+    assert prediction.check("A: Theorem 4").outcome == am.theory.Outcome.FAILS
+    assert prediction.check("A: Lemma 5").outcome == am.theory.Outcome.FAILS
     assert prediction.verdict == am.Verdict.DEPENDS
     run = am.train(data, lr="auto", normalize=False, steps=100_000, record=100_000)
     assert prediction.selection.tolist() == [0, 0]
@@ -90,7 +90,7 @@ def test_theorem_6_needs_a_long_first_step() -> None:
     data = counterexample_to_theorem_6()
     prediction = am.predict(data)
     check = prediction.check("A: Theorem 6")
-    assert prediction.check("A: Assumption C").outcome == check.outcome == am.Outcome.HOLDS
+    assert prediction.check("A: Assumption C").outcome == check.outcome == am.theory.Outcome.HOLDS
     assert prediction.verdict == am.Verdict.DEPENDS
     short = am.train(data, lr=0.01, steps=20_000, record=20_000)
     assert short.selection[-1].tolist() != prediction.selection.tolist()
@@ -123,7 +123,7 @@ def test_the_first_step_ends_below_the_level_and_a_shorter_one_does_not() -> Non
 
 def test_theorem_5_is_not_true_for_equal_scores_either() -> None:
     prediction = am.predict(counterexample_to_theorem_4())
-    assert prediction.check("A: Theorem 5").outcome == am.Outcome.FAILS
+    assert prediction.check("A: Theorem 5").outcome == am.theory.Outcome.FAILS
 
 
 def degenerate() -> am.AttentionData:
@@ -148,7 +148,7 @@ def test_a_word_that_stands_twice_is_a_mixture_that_no_search_sees() -> None:
     X = [[[-2.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]
     prediction = am.predict(am.AttentionData(X, [[1.0, 0.0]] * 2, [1, 1], [3.0, 6.1]))
     assert prediction.verdict == am.Verdict.DEPENDS
-    assert prediction.check("A: Assumption D").outcome == am.Outcome.UNDECIDABLE
+    assert prediction.check("A: Assumption D").outcome == am.theory.Outcome.UNDECIDABLE
 
 
 def test_there_is_no_point_of_rest_if_queries_lie_on_one_side() -> None:
@@ -176,9 +176,9 @@ def test_there_is_no_point_of_rest_if_queries_lie_on_one_side() -> None:
 def test_squared_loss_fails_assumption_a_above_one() -> None:
     data = identity_data()  # the best score is 3
     check = am.predict(data, loss="squared").check("A: Assumption A")
-    assert check.outcome == am.Outcome.FAILS
+    assert check.outcome == am.theory.Outcome.FAILS
     small = am.AttentionData(data.X, data.z, data.y, 0.1 * data.v)
-    assert outcome(small, "A: Assumption A", loss="squared") == am.Outcome.HOLDS
+    assert outcome(small, "A: Assumption A", loss="squared") == am.theory.Outcome.HOLDS
 
 
 def contradiction() -> am.AttentionData:
@@ -189,9 +189,9 @@ def contradiction() -> am.AttentionData:
 
 def test_infeasible_data() -> None:
     prediction = am.predict(contradiction())
-    assert prediction.check("A: (Att-SVM) is feasible").outcome == am.Outcome.FAILS
+    assert prediction.check("A: (Att-SVM) is feasible").outcome == am.theory.Outcome.FAILS
     for name in ("Theorem 2", "Theorem 6", "Theorem 7", "Conjecture of Section 5.2"):
-        assert prediction.check(f"A: {name}").outcome == am.Outcome.FAILS, name
+        assert prediction.check(f"A: {name}").outcome == am.theory.Outcome.FAILS, name
     assert prediction.verdict == am.Verdict.DEPENDS
     assert not prediction.feasible
 
@@ -214,13 +214,13 @@ def test_assumption_b_of_paper_b_is_refuted_by_a_better_token() -> None:
     X = [[[2.0, 0.0], [1.0, 9.0]]]
     data = am.AttentionData(X, [[1.0, 0.0]], [1], [1.0, 0.0])
     check = am.predict(data).check("B: Assumption B")
-    assert check.outcome == am.Outcome.FAILS
+    assert check.outcome == am.theory.Outcome.FAILS
     assert float(check.numbers["label margin"]) == pytest.approx(2.0)
     assert float(check.numbers["largest after exchanging one token"]) == pytest.approx(82.0**0.5)
 
 
 def test_every_statement_of_the_four_papers_has_a_row() -> None:
-    labels = [check.label for check in am.check_theory(identity_data())]
+    labels = [check.label for check in am.theory.check_theory(identity_data())]
     expected = [f"A: Theorem {k}" for k in range(1, 10)] + [f"A: Lemma {k}" for k in range(1, 7)]
     expected += [f"A: Assumption {k}" for k in ("A", "B.1", "B.2", "C", "D", "E")]
     expected += [f"B: Theorem {k}" for k in range(1, 6)] + ["B: Assumption B"]
@@ -239,9 +239,9 @@ def test_every_statement_of_the_four_papers_has_a_row() -> None:
 @pytest.mark.parametrize("how", [{}, {"parameter": "KQ"}, {"p": 1.75}])
 def test_batch_equals_loop(how: dict[str, object]) -> None:
     data = am.random_data(3, 3, 4, trials=4, name="theory loop")
-    together = am.check_theory(data, **how)  # type: ignore[arg-type]
+    together = am.theory.check_theory(data, **how)  # type: ignore[arg-type]
     for index in range(4):
-        alone = am.check_theory(data[index], **how)  # type: ignore[arg-type]
+        alone = am.theory.check_theory(data[index], **how)  # type: ignore[arg-type]
         for many, one in zip(together, alone, strict=True):
             assert many[index].outcome == one.outcome, one.label
             for name, number in one.numbers.items():
@@ -252,10 +252,10 @@ def test_theorems_about_w_are_silent_about_factors_and_mirror_descent() -> None:
     for how in ({"parameter": "KQ"}, {"p": 3.0}):
         prediction = am.predict(identity_data(), **how)
         for name in ("Theorem 3", "Theorem 4", "Theorem 6", "Theorem 7"):
-            assert prediction.check(f"A: {name}").outcome == am.Outcome.UNDECIDABLE
+            assert prediction.check(f"A: {name}").outcome == am.theory.Outcome.UNDECIDABLE
         assert prediction.verdict != am.Verdict.GUARANTEED
 
 
 def test_a_check_in_words() -> None:
-    check = am.check_theory(identity_data())[0]
+    check = am.theory.check_theory(identity_data())[0]
     assert str(check) == "A: Theorem 1: holds (token width d 8, needed, max(T − 1, n) 2)"

@@ -18,7 +18,7 @@ from attnmargin.text.tokens.models import TokenModel
 from tests.test_cli import run as command
 
 
-def corpus(n: int = 60) -> am.Corpus:
+def corpus(n: int = 60) -> am.text.Corpus:
     """Texts with one word that decides among words that do not."""
     rng = np.random.default_rng(0)
     words = ["film", "plot", "scene", "actor", "story"]
@@ -28,12 +28,12 @@ def corpus(n: int = 60) -> am.Corpus:
         chosen = list(rng.choice(words, 5))
         chosen.insert(2, str(rng.choice(["superb", "lovely"] if y else ["dull", "awful"])))
         texts.append("The <br /> " + " ".join(chosen) + "!")
-    return am.Corpus(texts, labels.astype(np.int64), ("neg", "pos"))
+    return am.text.Corpus(texts, labels.astype(np.int64), ("neg", "pos"))
 
 
 def pieces_of(*texts: str, **steps: object) -> list[list[str]]:
-    own = am.Corpus(list(texts), np.zeros(len(texts), np.int64), ("neg", "pos"))
-    found, _ = am.clean_tokens(own, am.Cleaning(**{"least": 1, **steps}))  # type: ignore[arg-type]
+    own = am.text.Corpus(list(texts), np.zeros(len(texts), np.int64), ("neg", "pos"))
+    found, _ = am.text.clean_tokens(own, am.text.Cleaning(**{"least": 1, **steps}))  # type: ignore[arg-type]
     return [found.words(i) for i in range(len(found))]
 
 
@@ -70,15 +70,15 @@ def test_markup_entities_and_hearts() -> None:
 def test_marks_stay_with_their_letters(text: str) -> None:
     words = text.lower().split()
     assert pieces_of(text, stop_words=False, stem=False) == [words]
-    assert am.word_list([text])[4:] == words
+    assert am.text.word_list([text])[4:] == words
 
 
 def test_unbalanced_corpora_are_ordered_by_chance() -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["film", "plot", "scene"], 4)) for _ in range(100)]
     texts = [f"{text} {'superb' if k < 80 else 'dull'}" for k, text in enumerate(texts)]
-    own = am.Corpus(texts, (np.arange(100) < 80).astype(np.int64), ("neg", "pos"))
-    found = am.token_importance(own, am.Cleaning(least=1))
+    own = am.text.Corpus(texts, (np.arange(100) < 80).astype(np.int64), ("neg", "pos"))
+    found = am.text.token_importance(own, am.text.Cleaning(least=1))
     assert found.row(int(found.ranked("positive", 1)[0]))["token"] == "superb"
     assert found.row(int(found.ranked("negative", 1)[0]))["token"] == "dull"
     listed = {found.row(int(s))["token"] for s in found.ranked("negative", 9)}
@@ -86,15 +86,15 @@ def test_unbalanced_corpora_are_ordered_by_chance() -> None:
 
 
 def test_rare_tokens_go_and_steps_are_recorded() -> None:
-    own = am.Corpus(["good good the bad", "good rare"], np.array([1, 0]), ("neg", "pos"))
-    found, steps = am.clean_tokens(own, am.Cleaning(least=2))
+    own = am.text.Corpus(["good good the bad", "good rare"], np.array([1, 0]), ("neg", "pos"))
+    found, steps = am.text.clean_tokens(own, am.text.Cleaning(least=2))
     assert (found.words(0), found.words(1)) == (["good", "good"], ["good"])
     assert [(s.step, s.tokens, s.vocabulary) for s in steps] == [
         ("words", 6, 4), ("stop words removed", 5, 3), ("stems", 5, 3),
         ("seen at least 2 times", 3, 1),
     ]  # fmt: skip
     with pytest.raises(am.InputError, match="least: got 0"):
-        am.Cleaning(least=0)
+        am.text.Cleaning(least=0)
 
 
 def written_out(model: TokenModel, ids: list[int]) -> torch.Tensor:
@@ -140,19 +140,21 @@ def test_products_of_both_models_start_small() -> None:
 
 def test_the_first_epoch_has_the_loss_of_the_sequences_as_they_are() -> None:
     """One step of one batch: training sees repeated tokens as the model does."""
-    own = am.token_importance(corpus(20), am.Cleaning(least=1)).pieces
-    recipe = am.TokenRecipe(layers=2, d=8, epochs=1, batch=20, parts=3, lr=1e-9, decay=0.0)
-    run = am.train_tokens(own, recipe)
+    own = am.text.token_importance(corpus(20), am.text.Cleaning(least=1)).pieces
+    recipe = am.text.TokenRecipe(layers=2, d=8, epochs=1, batch=20, parts=3, lr=1e-9, decay=0.0)
+    run = am.text.train_tokens(own, recipe)
     f = torch.stack([written_out(run.model, own.row(i).tolist()) for i in range(len(own))]).detach()
     loss = F.softplus(-(2 * torch.from_numpy(own.labels) - 1) * f).mean()
     assert run.history[0]["loss"] == pytest.approx(float(loss), abs=1e-6)
 
 
 def test_decay_shrinks_the_weights_as_adamw_does_it() -> None:
-    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
-    recipes = [am.TokenRecipe(d=4, epochs=1, batch=60, lr=0.1, decay=decay) for decay in (0.0, 2.0)]
-    plain, shrunk = (am.train_tokens(own, recipe).model for recipe in recipes)
-    start = am.train_tokens(own, am.TokenRecipe(d=4, epochs=1, batch=60, lr=1e-30)).model
+    own = am.text.token_importance(corpus(), am.text.Cleaning(least=1)).pieces
+    recipes = [
+        am.text.TokenRecipe(d=4, epochs=1, batch=60, lr=0.1, decay=decay) for decay in (0.0, 2.0)
+    ]
+    plain, shrunk = (am.text.train_tokens(own, recipe).model for recipe in recipes)
+    start = am.text.train_tokens(own, am.text.TokenRecipe(d=4, epochs=1, batch=60, lr=1e-30)).model
     torch.testing.assert_close(shrunk.E - plain.E, -0.1 * 2.0 * start.E)
 
 
@@ -162,23 +164,24 @@ def test_counts_and_ids_that_do_not_fit_are_refused() -> None:
         model(torch.tensor([[0, 1]]), torch.ones(1))
     padded = model(torch.tensor([[0, 5]]), torch.ones(1, 2))
     torch.testing.assert_close(padded, model(torch.tensor([[0]])))
-    outside = am.Pieces(np.array([0, 1]), np.array([0, 1, 2]), np.array([0, 1]), ["a"])
+    outside = am.text.Pieces(np.array([0, 1]), np.array([0, 1, 2]), np.array([0, 1]), ["a"])
     with pytest.raises(am.InputError, match="pieces: got ids outside of the vocabulary"):
-        am.train_tokens(outside)
+        am.text.train_tokens(outside)
 
 
 def test_a_look_after_every_epoch() -> None:
-    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
+    own = am.text.token_importance(corpus(), am.text.Cleaning(least=1)).pieces
     seen: list[float] = []
-    run = am.train_tokens(
-        own, am.TokenRecipe(d=4, epochs=3), look=lambda run: seen.append(run.history[-1]["loss"])
+    run = am.text.train_tokens(
+        own, am.text.TokenRecipe(d=4, epochs=3),
+        look=lambda run: seen.append(run.history[-1]["loss"]),
     )  # fmt: skip
     assert seen == [row["loss"] for row in run.history]
 
 
 def test_logistic_regression_is_the_model_without_attention() -> None:
     """Its optimum by autograd, with E and v for w and p = 0; and the pieces stay as they are."""
-    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
+    own = am.text.token_importance(corpus(), am.text.Cleaning(least=1)).pieces
     before, ridge = own.ids.copy(), 1e-3
     w, loss = logistic_regression(own, ridge, np.zeros(len(own.vocabulary)))
     assert np.array_equal(own.ids, before)
@@ -200,16 +203,16 @@ def test_the_one_layer_model_is_that_of_the_theory() -> None:
     y = torch.tensor([1.0, -1.0], dtype=torch.float64)
     F.softplus(-y * model(ids)).mean().backward()
     E, p, v = (x.detach() for x in (model.E, model.p, model.v))
-    of_E, of_p = am.EmbeddingModel(E, p, v, ids, y).gradients()
+    of_E, of_p = am.embeddings.EmbeddingModel(E, p, v, ids, y).gradients()
     torch.testing.assert_close(model.E.grad, of_E)
     torch.testing.assert_close(model.p.grad, of_p)
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_training_agrees_with_statistics(layers: int) -> None:
-    found = am.token_importance(corpus(), am.Cleaning(least=1, stem=False))
-    recipe = am.TokenRecipe(layers=layers, d=64, lr=2e-2, epochs=30, batch=20, parts=2)
-    found = replace(found, run=am.train_tokens(found.pieces, recipe))
+    found = am.text.token_importance(corpus(), am.text.Cleaning(least=1, stem=False))
+    recipe = am.text.TokenRecipe(layers=layers, d=64, lr=2e-2, epochs=30, batch=20, parts=2)
+    found = replace(found, run=am.text.train_tokens(found.pieces, recipe))
     record = found.agreement(least=5)
     assert record["sign agreement"] == 1.0
     assert found.agreement()["seen at least"] == 20  # a small corpus
@@ -219,23 +222,27 @@ def test_training_agrees_with_statistics(layers: int) -> None:
 
 
 def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
-    own = am.token_importance(corpus(), am.Cleaning(least=1)).pieces
-    whole = am.train_tokens(own, am.TokenRecipe(d=8, epochs=6, drops=(3,), batch=16))
-    am.train_tokens(own, am.TokenRecipe(d=8, epochs=2, drops=(3,), batch=16), out=tmp_path)
-    later = am.train_tokens(
-        own, am.TokenRecipe(d=8, epochs=6, drops=(3,), batch=16), out=tmp_path
+    own = am.text.token_importance(corpus(), am.text.Cleaning(least=1)).pieces
+    whole = am.text.train_tokens(own, am.text.TokenRecipe(d=8, epochs=6, drops=(3,), batch=16))
+    am.text.train_tokens(
+        own, am.text.TokenRecipe(d=8, epochs=2, drops=(3,), batch=16), out=tmp_path
+    )
+    later = am.text.train_tokens(
+        own, am.text.TokenRecipe(d=8, epochs=6, drops=(3,), batch=16), out=tmp_path
     )  # fmt: skip
     assert [h["loss"] for h in whole.history] == [h["loss"] for h in later.history]
     assert torch.equal(whole.model.E, later.model.E)
     with pytest.raises(am.InputError, match="a run with another lr; needs an empty folder"):
-        am.train_tokens(own, am.TokenRecipe(d=8, lr=1.0, drops=(3,), batch=16), out=tmp_path)
+        am.text.train_tokens(
+            own, am.text.TokenRecipe(d=8, lr=1.0, drops=(3,), batch=16), out=tmp_path
+        )
     other = own.part(np.arange(10, 50))
     with pytest.raises(am.InputError, match="a run with another corpus"):
-        am.train_tokens(other, am.TokenRecipe(d=8, drops=(3,), batch=16), out=tmp_path)
+        am.text.train_tokens(other, am.text.TokenRecipe(d=8, drops=(3,), batch=16), out=tmp_path)
 
 
 def test_balanced_corpora_have_as_many_texts_of_either_class() -> None:
-    own = am.Corpus(list("abcdef"), np.array([1, 0, 1, 1, 0, 1]), ("neg", "pos"))
+    own = am.text.Corpus(list("abcdef"), np.array([1, 0, 1, 1, 0, 1]), ("neg", "pos"))
     found = balanced(own)
     assert np.bincount(found.labels).tolist() == [2, 2]
     assert found.texts == sorted(found.texts)
@@ -244,24 +251,24 @@ def test_balanced_corpora_have_as_many_texts_of_either_class() -> None:
 
 
 def test_errors_of_training() -> None:
-    empty = am.Pieces(np.array([0]), np.array([0, 1, 1]), np.array([0, 1]), ["a"])
+    empty = am.text.Pieces(np.array([0]), np.array([0, 1, 1]), np.array([0, 1]), ["a"])
     with pytest.raises(am.InputError, match="pieces: got a sequence without tokens"):
-        am.train_tokens(empty)
+        am.text.train_tokens(empty)
     with pytest.raises(am.InputError, match="epochs: got 0"):
-        am.TokenRecipe(epochs=0)
+        am.text.TokenRecipe(epochs=0)
     with pytest.raises(am.InputError, match="drops: got 0; needs a whole number"):
-        am.TokenRecipe(drops=(10, 0))
+        am.text.TokenRecipe(drops=(10, 0))
     with pytest.raises(am.InputError, match="drops: got 5; needs a tuple"):
-        am.TokenRecipe(drops=5)  # type: ignore[arg-type]
+        am.text.TokenRecipe(drops=5)  # type: ignore[arg-type]
     with pytest.raises(am.InputError, match=r"decay: got -1\.0; needs zero or a positive number"):
-        am.TokenRecipe(decay=-1.0)
-    found = am.token_importance(corpus(), am.Cleaning(least=1))
+        am.text.TokenRecipe(decay=-1.0)
+    found = am.text.token_importance(corpus(), am.text.Cleaning(least=1))
     with pytest.raises(am.InputError, match="'attended' without a trained model"):
         found.ranked("attended", 3)
     with pytest.raises(am.InputError, match="run: got none"):
         found.agreement()
     with pytest.raises(am.InputError, match="texts without any token left"):
-        am.token_importance(corpus(), am.Cleaning(least=10**6))
+        am.text.token_importance(corpus(), am.text.Cleaning(least=10**6))
 
 
 def table(path: Path, n: int = 60) -> Path:

@@ -73,7 +73,7 @@ def test_head_and_weights_descend_as_in_paper_b(p: float, normalize: bool) -> No
     data = am.random_data(4, 5, 6, name="formula")
     W, v = torch.zeros(6, 6, dtype=torch.float64), torch.zeros(6, dtype=torch.float64)
     method = "gd" if p == 2.0 else "mirror"
-    run = am.train(data, "vW", method, p, ETA, 60, normalize)
+    run = am.train(data, "vW", method, p=p, lr=ETA, steps=60, normalize=normalize)
     for k in range(60):
         torch.testing.assert_close(run.W[k], W, rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(run.v[k], v, rtol=1e-9, atol=1e-9)
@@ -224,7 +224,7 @@ def test_shapes_records_and_watched_measures() -> None:
         _ = lean.W
     torch.testing.assert_close(lean.last[0], run.W[-1])
 
-    expected = torch.stack([am.largest_probability(data, W) for W in run.W])
+    expected = torch.stack([am.measures.largest_probability(data, W) for W in run.W])
     torch.testing.assert_close(run.probability, expected)
 
 
@@ -263,7 +263,7 @@ def test_auto_rate_is_that_of_lemma_4() -> None:
 def test_guarded_steps_are_those_of_autograd(head: str) -> None:
     data = am.random_data(3, 4, 5, trials=2, name="guarded steps")
     V = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    own = am.ReLUHead(V) if head == "relu" else "linear"
+    own = am.heads.ReLUHead(V) if head == "relu" else "linear"
     run = am.train(data, lr=am.Guarded(0.1, guard=0.05), head=own, steps=30)
     for b in range(2):
         W = torch.zeros(5, 5, dtype=torch.float64, requires_grad=True)
@@ -360,7 +360,7 @@ def test_theorem_3_and_lemma_2() -> None:
     infimum = torch.nn.functional.softplus(-am.scores(data).amax(-1)).mean(-1)
     assert bool((run.loss > infimum).all())
     far = am.train(data, steps=3000, record=3000)
-    assert bool((am.token_probability(data, far.W[-1]) > 1 - 1e-9).all())
+    assert bool((am.measures.token_probability(data, far.W[-1]) > 1 - 1e-9).all())
 
 
 def fig7() -> am.AttentionData:
@@ -389,7 +389,7 @@ def test_factors_meet_the_nuclear_svm_with_a_vanishing_penalty() -> None:
 def test_nonlinear_heads_train() -> None:
     data = am.random_data(3, 4, 8, trials=3, name="heads")
     V = torch.randn(8, 8, generator=torch.Generator().manual_seed(0)).double()
-    for head in (am.ReLUHead(V), am.QuadraticHead(data.v, 0.1), lambda o: o.sum(-1)):
+    for head in (am.heads.ReLUHead(V), am.heads.QuadraticHead(data.v, 0.1), lambda o: o.sum(-1)):
         run = am.train(data, head=head, steps=50, record=50)
         assert bool((run.loss[-1] < run.loss[0]).all())
 
@@ -530,7 +530,10 @@ def test_a_query_that_sees_nothing_pulls_nowhere(parameter: str, head: str) -> N
     mask = np.array([[[True] * 3, [False] * 3]])
     both = am.AttentionData(X, z, [[1.0, 1.0]], v, mask)
     alone = am.AttentionData(X, z[:, :1], [[1.0]], v)
-    heads = {"quadratic": am.QuadraticHead(v, 0.3), "relu": am.ReLUHead(rng.normal(size=(4, 2)))}
+    heads = {
+        "quadratic": am.heads.QuadraticHead(v, 0.3),
+        "relu": am.heads.ReLUHead(rng.normal(size=(4, 2))),
+    }
     options: dict[str, Any] = {"steps": 3, "normalize": False, "head": heads.get(head, "linear")}
     first, second = (
         am.train(data, parameter, lr=lr, **options) for data, lr in ((both, 1.0), (alone, 0.5))
@@ -538,13 +541,15 @@ def test_a_query_that_sees_nothing_pulls_nowhere(parameter: str, head: str) -> N
     torch.testing.assert_close(first.W[-1], second.W[-1])
     assert am.probabilities(both, first.W[-1])[0, 1].tolist() == [0.0, 0.0, 0.0]
     assert am.logits(both, first.W[-1])[0, 1].tolist() == [-math.inf] * 3
-    torch.testing.assert_close(first.probability[-1], am.largest_probability(both, first.W[-1]))
+    torch.testing.assert_close(
+        first.probability[-1], am.measures.largest_probability(both, first.W[-1])
+    )
 
 
 @pytest.mark.parametrize(
     "options",
     [{}, {"parameter": "KQ"}, {"method": "mirror", "p": 3.0},
-     {"head": am.QuadraticHead([1.0, -1.0], 0.01)}],
+     {"head": am.heads.QuadraticHead([1.0, -1.0], 0.01)}],
 )  # fmt: skip
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_zero_query_does_not_stop_the_others(
@@ -570,6 +575,6 @@ def test_given_scores_of_a_query_that_sees_nothing() -> None:
     rng = np.random.default_rng(0)
     X, z, v = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4)), rng.normal(size=4)
     data = am.AttentionData(X, z, [1.0, 1.0], v, [[True] * 3, [False] * 3])
-    plain, scored = (am.train(data, steps=1, head=h) for h in ("linear", am.ScoreHead(X @ v)))
+    plain, scored = (am.train(data, steps=1, head=h) for h in ("linear", am.heads.ScoreHead(X @ v)))
     torch.testing.assert_close(plain.loss, scored.loss)
     torch.testing.assert_close(plain.W, scored.W)

@@ -24,7 +24,7 @@ from tests.test_cli import run as command
 SMALL = {"layers": 2, "heads": 2, "width": 16, "hidden": 24, "length": 32}
 
 
-def reviews(n: int = 80) -> am.Corpus:
+def reviews(n: int = 80) -> am.text.Corpus:
     """Texts whose label is one word among others."""
     rng = np.random.default_rng(0)
     words = ["the", "a", "film", "plot", "scene", "actor", "very", "was"]
@@ -34,21 +34,21 @@ def reviews(n: int = 80) -> am.Corpus:
         chosen = list(rng.choice(words, rng.integers(3, 12)))
         chosen.insert(int(rng.integers(0, len(chosen))), "good" if y else "bad")
         texts.append(" ".join(chosen))
-    return am.Corpus(texts, labels.astype(np.int64), ("neg", "pos"))
+    return am.text.Corpus(texts, labels.astype(np.int64), ("neg", "pos"))
 
 
-def pieces(n: int = 80) -> am.Pieces:
+def pieces(n: int = 80) -> am.text.Pieces:
     own = reviews(n)
-    return am.word_pieces(own, am.word_list(own.texts))
+    return am.text.word_pieces(own, am.text.word_list(own.texts))
 
 
-def shape(data: am.Pieces) -> am.Shape:
-    return am.Shape(len(data.vocabulary), **SMALL)
+def shape(data: am.text.Pieces) -> am.text.Shape:
+    return am.text.Shape(len(data.vocabulary), **SMALL)
 
 
 def test_a_block_is_that_of_torch_without_biases() -> None:
     """Post-norm, ReLU: the layer of torch, with its biases set to zero."""
-    own = Block(am.Shape(10, **SMALL)).eval().double()
+    own = Block(am.text.Shape(10, **SMALL)).eval().double()
     other = (
         torch.nn.TransformerEncoderLayer(16, 2, 24, batch_first=True, bias=False).eval().double()
     )
@@ -65,7 +65,7 @@ def test_a_block_is_that_of_torch_without_biases() -> None:
 
 
 def test_padding_changes_nothing() -> None:
-    model = am.TextClassifier(am.Shape(30, **SMALL)).eval()
+    model = am.text.TextClassifier(am.text.Shape(30, **SMALL)).eval()
     ids = torch.tensor([[2, 7, 8, 9, 3]])
     longer = F.pad(ids, (0, 6))
     torch.testing.assert_close(model(longer), model(ids))
@@ -74,7 +74,9 @@ def test_padding_changes_nothing() -> None:
 
 
 def test_there_are_no_biases() -> None:
-    names = [name for name, _ in am.TextClassifier(am.Shape(30, **SMALL)).named_parameters()]
+    names = [
+        name for name, _ in am.text.TextClassifier(am.text.Shape(30, **SMALL)).named_parameters()
+    ]
     assert not [name for name in names if "bias" in name]
 
 
@@ -97,17 +99,19 @@ def test_batches_hold_every_text_once() -> None:
 def test_it_learns_what_one_word_says(p: float) -> None:
     data = pieces(200)
     lr = {1.1: 2e-3, 2.0: 1e-2, 3.0: 1e-3}[p]
-    recipe = am.Recipe(p=p, lr=lr, batch=20, epochs=60, stop=0.97)
-    run = am.train_text(data, data, shape(data), recipe)
+    recipe = am.text.Recipe(p=p, lr=lr, batch=20, epochs=60, stop=0.97)
+    run = am.text.train_text(data, data, shape(data), recipe)
     assert run.best > 0.9
     assert run.history[0]["loss"] > run.history[-1]["loss"]
 
 
 def test_a_batch_in_parts_is_the_whole_batch() -> None:
     data = pieces()
-    still = am.Shape(len(data.vocabulary), **SMALL, dropout=0.0)
+    still = am.text.Shape(len(data.vocabulary), **SMALL, dropout=0.0)
     runs = [
-        am.train_text(data, data, still, am.Recipe(p=2.0, lr=1e-2, batch=16, epochs=2, parts=k))
+        am.text.train_text(
+            data, data, still, am.text.Recipe(p=2.0, lr=1e-2, batch=16, epochs=2, parts=k)
+        )
         for k in (1, 4)
     ]
     for one, four in zip(*(run.model.parameters() for run in runs), strict=True):
@@ -115,7 +119,7 @@ def test_a_batch_in_parts_is_the_whole_batch() -> None:
 
 
 def test_dropout_is_in_attention_and_in_training_only() -> None:
-    block = Block(am.Shape(10, **SMALL, dropout=0.5))
+    block = Block(am.text.Shape(10, **SMALL, dropout=0.5))
     x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
     with torch.random.fork_rng():
         assert not torch.equal(block.attention(x, None), block.attention(x, None))
@@ -125,11 +129,11 @@ def test_dropout_is_in_attention_and_in_training_only() -> None:
 
 def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
     data = pieces()
-    recipe = am.Recipe(p=1.5, lr=1e-3, batch=20, epochs=4, stop=2.0)
-    whole = am.train_text(data, data, shape(data), recipe)
-    first = am.Recipe(p=1.5, lr=1e-3, batch=20, epochs=2, stop=2.0)
-    am.train_text(data, data, shape(data), first, out=tmp_path)
-    later = am.train_text(data, data, shape(data), recipe, out=tmp_path)
+    recipe = am.text.Recipe(p=1.5, lr=1e-3, batch=20, epochs=4, stop=2.0)
+    whole = am.text.train_text(data, data, shape(data), recipe)
+    first = am.text.Recipe(p=1.5, lr=1e-3, batch=20, epochs=2, stop=2.0)
+    am.text.train_text(data, data, shape(data), first, out=tmp_path)
+    later = am.text.train_text(data, data, shape(data), recipe, out=tmp_path)
     for own, other in zip(whole.history, later.history, strict=True):
         assert (own["loss"], own["test"]) == (other["loss"], other["test"])
     for own_w, other_w in zip(whole.model.parameters(), later.model.parameters(), strict=True):
@@ -139,15 +143,17 @@ def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
 
 def test_another_recipe_does_not_go_on(tmp_path: Path) -> None:
     data = pieces(20)
-    am.train_text(data, data, shape(data), am.Recipe(epochs=1), out=tmp_path)
+    am.text.train_text(data, data, shape(data), am.text.Recipe(epochs=1), out=tmp_path)
     with pytest.raises(am.InputError, match="a run with another lr, p; needs an empty folder"):
-        am.train_text(data, data, shape(data), am.Recipe(p=2.0, lr=1.0, epochs=1), out=tmp_path)
+        am.text.train_text(
+            data, data, shape(data), am.text.Recipe(p=2.0, lr=1.0, epochs=1), out=tmp_path
+        )
     other = pieces(30).part(np.arange(20))
     with pytest.raises(am.InputError, match="a run with another corpus"):
-        am.train_text(other, other, shape(data), am.Recipe(epochs=2), out=tmp_path)
+        am.text.train_text(other, other, shape(data), am.text.Recipe(epochs=2), out=tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
     with pytest.raises(am.InputError, match=r"needs a whole \.safetensors file"):
-        am.train_text(data, data, shape(data), am.Recipe(epochs=1), out=tmp_path)
+        am.text.train_text(data, data, shape(data), am.text.Recipe(epochs=1), out=tmp_path)
 
 
 def test_global_randomness_is_left_alone() -> None:
@@ -155,7 +161,7 @@ def test_global_randomness_is_left_alone() -> None:
     torch.manual_seed(5)
     wanted = torch.rand(3)
     torch.manual_seed(5)
-    am.train_text(data, data, shape(data), am.Recipe(epochs=1))
+    am.text.train_text(data, data, shape(data), am.text.Recipe(epochs=1))
     assert torch.equal(torch.rand(3), wanted)
 
 
@@ -182,7 +188,7 @@ def test_tensors_are_in_the_safetensors_format(tmp_path: Path) -> None:
 
 def test_analyses_of_a_model() -> None:
     data = pieces(20)
-    model = am.TextClassifier(shape(data)).eval()
+    model = am.text.TextClassifier(shape(data)).eval()
     edges = np.linspace(0.0, 1.0, 11)
     found = sparsity(model, edges)
     assert set(found) == {"W_Q", "W_K", "W_V"}
@@ -213,15 +219,17 @@ def test_the_fused_update_asks_for_a_gpu() -> None:
 )
 def test_bad_shapes_get_one_sentence(change: dict[str, float], words: str) -> None:
     with pytest.raises(am.InputError, match=words):
-        am.Shape(10, **{**SMALL, **change})  # type: ignore[arg-type]
+        am.text.Shape(10, **{**SMALL, **change})  # type: ignore[arg-type]
 
 
 def test_texts_must_fit(tmp_path: Path) -> None:
     data = pieces(20)
     with pytest.raises(am.InputError, match="length: got 8 for texts of"):
-        am.train_text(data, data, am.Shape(len(data.vocabulary), **{**SMALL, "length": 8}))
+        am.text.train_text(
+            data, data, am.text.Shape(len(data.vocabulary), **{**SMALL, "length": 8})
+        )
     with pytest.raises(am.InputError, match="epochs: got 0"):
-        am.Recipe(epochs=0)
+        am.text.Recipe(epochs=0)
 
 
 def table(path: Path, n: int = 60) -> Path:

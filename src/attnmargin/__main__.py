@@ -1,5 +1,5 @@
 """``python -m attnmargin`` is the command line."""
 
-from attnmargin.cli.commands import main
+from attnmargin.cli.main import main
 
 main()

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import Array, integers
-from attnmargin.base.errors import InputError, check_kind
+from attnmargin.base.checks import check_kind
+from attnmargin.base.errors import InputError
+from attnmargin.base.places import place_words
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.margin.problem import LAST_TOKEN
-from attnmargin.margin.solution import Solution
 
 
 def scores(data: AttentionData) -> Tensor:
@@ -59,12 +59,26 @@ def tied_tokens(data: AttentionData) -> Tensor:
     Example:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[1.0], [1.0]], [[1.0], [2.0]]], [[1], [1]], [1, 1], [1])
-        >>> am.tied_tokens(data).tolist()
+        >>> am.selections.tied_tokens(data).tolist()
         [True, False]
     """
     gamma = scores(data)
     near = gamma >= gamma.amax(-1, keepdim=True) - score_rounding(data)
     return (near & torch.isfinite(gamma)).sum(-1) > 1
+
+
+def refuse_ties(data: AttentionData, argument: str, needs: str) -> None:
+    """Raise InputError where several tokens of a sequence share its best score."""
+    tied = tied_tokens(data)
+    if not bool(tied.any()):
+        return
+    place = tied.nonzero()[0].tolist()
+    gamma = scores(data)[tuple(place)]
+    near = gamma >= gamma.amax() - score_rounding(data).flatten().amax()
+    tokens, best = near.nonzero().flatten().tolist(), float(gamma.amax())
+    where = place_words(place, len(data.batch_shape))
+    got = f"tokens {tokens} with the same best score {best:g} in {where}"
+    raise InputError(argument, got, needs)
 
 
 # Units in the last place of ‖v‖ ‖x‖ within which scores count as equal.
@@ -87,7 +101,7 @@ def score_gaps(data: AttentionData) -> Tensor:
     Example:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[1.0], [3.0], [2.5]]], [[1.0]], [1], [2.0])
-        >>> am.score_gaps(data).tolist()
+        >>> am.selections.score_gaps(data).tolist()
         [1.0]
     """
     gamma = scores(data)
@@ -126,7 +140,7 @@ def low_tokens(data: AttentionData, selection: Array) -> Tensor:
     Example:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[1.0], [3.0], [2.0]]], [[1.0]], [1], [1.0])
-        >>> am.low_tokens(data, [2]).tolist()
+        >>> am.selections.low_tokens(data, [2]).tolist()
         [[True, False, False]]
     """
     gamma, index = _scores_and_places(data, selection)
@@ -140,43 +154,12 @@ def high_tokens(data: AttentionData, selection: Array) -> Tensor:
     Example:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[1.0], [3.0], [2.0]]], [[1.0]], [1], [1.0])
-        >>> am.high_tokens(data, [2]).tolist()
+        >>> am.selections.high_tokens(data, [2]).tolist()
         [[False, True, False]]
     """
     gamma, index = _scores_and_places(data, selection)
     high = (gamma >= gamma.gather(-1, index) - score_rounding(data)) & torch.isfinite(gamma)
     return high.scatter(-1, index, False)
-
-
-def support_tokens(solution: Solution) -> Tensor:
-    """Tokens that lie exactly one margin below the selected one (paper A, Definition 2).
-
-    They guard the selection and decide the direction: all others could be taken away.
-
-    Args:
-        solution: of a :func:`token_problem`.
-
-    Returns:
-        bool ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries.
-
-    Example:
-        >>> import attnmargin as am
-        >>> problem = am.token_problem([[[2.0], [1.0], [-5.0]]], [[1.0]], [0])
-        >>> am.support_tokens(am.solve(problem)).tolist()
-        [[False, True, False]]
-    """
-    problem = solution.problem
-    names, batch = problem.names, problem.batch_shape
-    graph = bool((names.position == LAST_TOKEN).any())
-    if graph or bool((names.other < 0).any()) or problem.M == 0:
-        raise InputError("solution", "one without pairs of tokens", "that of a token_problem")
-    Q = problem.query.shape[-2]
-    rows = (*batch, Q, problem.M // Q)
-    guards = torch.zeros(*rows[:-1], rows[-1] + 1, dtype=torch.bool, device=problem.left.device)
-    other = names.other.expand(*batch, problem.M).reshape(rows)
-    guards.scatter_(-1, other, solution.support.reshape(rows))
-    K = int(names.position.max()) + 1
-    return guards.unflatten(-2, (Q // K, K)) if K > 0 else guards
 
 
 def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -102,13 +102,3 @@ def broadcast(shapes: Mapping[str, Sequence[int]]) -> torch.Size:
 def tiny(x: Tensor) -> float:
     """The least positive normal number of a dtype: what a divisor may be clamped to."""
     return torch.finfo(x.dtype).tiny
-
-
-def check_index(batch: Sequence[int], index: Any) -> None:
-    """Refuse an index that does not fit a batch, in one sentence."""
-    try:
-        plain = index.cpu() if isinstance(index, Tensor) else index
-        torch.empty(tuple(batch), dtype=torch.bool)[plain]
-    except (IndexError, TypeError, ValueError, RuntimeError) as error:
-        shape = f"a batch of shape {tuple(batch)}" if len(batch) else "no batch"
-        raise InputError("index", f"{index!r} for {shape}", "one that fits") from error

@@ -1,26 +1,12 @@
-"""``.npz`` files without pickles, written whole or not at all."""
+"""Files that are written whole or not at all."""
 
 import os
 import tempfile
-import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
+from typing import IO
 
 from attnmargin.base.errors import InputError
-
-# What damaged, encrypted or boastful files make numpy and zipfile raise.
-_UNREADABLE = (
-    ValueError, OSError, EOFError, RuntimeError, MemoryError, OverflowError, KeyError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-
-Arrays = Mapping[str, "NDArray[Any] | Tensor | str"]
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
@@ -44,6 +30,19 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
             raise InputError("path", f"{path} ({error.strerror})", "a file to write") from error
         raise
     return path
+
+
+def check_file(path: str | Path, argument: str = "file", needs: str = "an existing file") -> Path:
+    """Raise InputError unless ``path`` is a regular file."""
+    path = Path(path)
+    try:
+        if path.is_file():
+            return path
+        kind = "which is a folder" if path.is_dir() else "which is not a regular file"
+        got = kind if path.exists() else "which does not exist"
+    except OSError as error:
+        got = f"({error.strerror})"
+    raise InputError(argument, f"{path!s:.200}, {got}", needs)
 
 
 def check_place(path: str | Path, argument: str) -> Path:
@@ -72,41 +71,3 @@ def make_folder(path: str | Path, argument: str) -> Path:
     except OSError as error:
         raise InputError(argument, f"{path} ({error.strerror})", "a folder to write to") from error
     return Path(path)
-
-
-def write_npz(path: str | Path, arrays: Arrays) -> Path:
-    """Save arrays by name; tensors are copied to the CPU."""
-    plain: dict[str, Any] = {
-        name: value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
-        for name, value in arrays.items()
-    }
-    return write_whole(path, lambda stream: np.savez_compressed(stream, **plain))
-
-
-def _kind(path: Path) -> str:
-    """What a file that is not an archive seems to be."""
-    with path.open("rb") as stream:
-        head = stream.read(6)
-    if head.startswith(b"\x93NUMPY"):
-        return "a single array"
-    return "pickled objects" if head.startswith(b"\x80") else "not an .npz file"
-
-
-def read_npz(path: str | Path, needs: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
-    """All arrays of an ``.npz`` file; pickled content is refused, not executed."""
-    path = Path(path)
-    if not path.is_file():
-        raise InputError("file", f"{path}, which does not exist", "an .npz file")
-    try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError(_kind(path))
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except _UNREADABLE as error:
-        reason = "pickled objects" if "pickle" in str(error).lower() else str(error)
-        raise InputError("file", f"{path} ({reason})", "an .npz file of plain arrays") from error
-    for name in needs:
-        if name not in arrays:
-            found = ", ".join(sorted(arrays)) or "nothing"
-            raise InputError("file", f"{path} with {found}", f"an array named {name!r}")
-    return arrays

@@ -1,68 +1,84 @@
-"""Training on a file of texts: what the command line does, as one call with a record."""
+"""attnmargin train-text."""
 
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
+from rich.table import Table
 
-from attnmargin.text.classifier.training import Progress, Recipe, TextRun, device_of, train_text
-from attnmargin.text.classifier.transformer import Shape
-from attnmargin.text.corpus import overlap, read_corpus, split_corpus
-from attnmargin.text.pieces import word_list, word_pieces
+from attnmargin.cli.console import print_json, progress_bar
+from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json
 
-# Words that occur less often are unknown where no vocabulary is given.
-_LEAST = 2
+_SIZES = ("layers", "heads", "width", "hidden", "length", "dropout")
 
 
-def train_file(
-    path: Path,
-    *,
-    columns: tuple[str, str],
-    vocabulary: Path | None,
-    shape: dict[str, Any],
-    recipe: Recipe,
+@click.command("train-text", cls=Command, resumes="out")
+@click.argument("file", type=INPUT_OR_FOLDER)
+@click.option("--text", default="text", show_default=True, help="column of the texts")
+@click.option("--label", default="label", show_default=True, help="column of the labels")
+@click.option("--vocab", type=INPUT, help="WordPiece vocabulary; words of the texts without it")
+@click.option("--p", type=float, default=1.1, show_default=True, help="of the mirror potential")
+@click.option("--lr", type=float, default=8e-4, show_default=True, help="for the summed loss")
+@click.option("--layers", type=int, default=3, show_default=True)
+@click.option("--heads", type=int, default=3, show_default=True)
+@click.option("--width", type=int, default=384, show_default=True)
+@click.option("--hidden", type=int, default=1536, show_default=True)
+@click.option("--length", type=int, default=512, show_default=True, help="tokens of a text")
+@click.option("--dropout", type=float, default=0.2, show_default=True)
+@click.option("--epochs", type=int, default=40, show_default=True, help="at most")
+@click.option("--batch", type=int, default=100, show_default=True)
+@click.option("--stop", type=float, default=0.995, show_default=True, help="training accuracy")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--test-share", "share", type=float, default=0.2, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+@click.option("--out", type=FOLDER, help="folder for checkpoints; a stopped run goes on from there")
+@click.option("--html", type=OUTPUT, help="write a page: accuracy, weights, attention")
+@as_json
+def train_text(
+    file: Path,
+    text: str,
+    label: str,
+    vocab: Path | None,
     share: float,
-    out: Path | None,
     device: str,
-    progress: Progress | None,
-    html: Path | None = None,
-) -> dict[str, Any]:
-    """Read, split, train and test; returns a record, and writes a page if asked to."""
-    corpus = read_corpus(path, *columns)
-    train, test = split_corpus(corpus, share, recipe.seed)
-    words: Path | list[str] = vocabulary or word_list(train.texts, _LEAST)
-    cache = None if out is None else out / "cache"
-    first, second = (word_pieces(part, words, shape["length"], cache) for part in (train, test))
-    sizes = Shape(len(first.vocabulary), **shape)
-    run = train_text(
-        first, second, sizes, recipe, out=out, device=device_of(device), progress=progress
-    )
-    record = run_record(run) | {
-        "file": str(path),
-        "classes": list(corpus.classes),
-        "train": len(train),
-        "test": len(test),
-        "overlap": overlap(train, test),
-        "out": out and str(out),
-        "html": html and str(html),
-    }
+    out: Path | None,
+    html: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Train a transformer on FILE (two classes of texts) by ℓp mirror descent."""
+    from attnmargin.base.device import device_of
+    from attnmargin.report.classifier import classifier_record, classifier_sentence
+    from attnmargin.report.pages.text import write_text_page
+    from attnmargin.text.classifier.corpus_training import train_corpus
+    from attnmargin.text.classifier.training import Recipe
+    from attnmargin.text.corpus import read_corpus
+
+    sizes = {name: options.pop(name) for name in _SIZES}
+    recipe, target = Recipe(**options), device_of(device)
+    corpus = read_corpus(file, text, label)
+    with progress_bar("training") as progress:
+        found = train_corpus(
+            corpus, sizes, recipe, vocabulary=vocab, share=share, out=out, device=target,
+            progress=progress,
+        )  # fmt: skip
+    record = classifier_record(found) | {"file": str(file), "out": out and str(out)}
+    record |= {"sentence": classifier_sentence(record), "html": html and str(html)}
     if html is not None:
-        from attnmargin.report.pages.text import write_text_page
-
-        write_text_page(html, run, second, corpus.classes, _sentence(record))
-    return record
-
-
-def run_record(run: TextRun) -> dict[str, Any]:
-    """A run as it stands in JSON, with the number of weights."""
-    return run.record() | {"weights": sum(w.numel() for w in run.model.parameters())}
+        write_text_page(html, found.run, found.pieces, found.classes, record["sentence"])
+    if as_json:
+        print_json(record)
+    else:
+        _print(record)
+    return 0
 
 
-def print_run(record: dict[str, Any]) -> None:
-    """Accuracies side by side, epoch by epoch."""
-    from rich.console import Console
-    from rich.table import Table
+COMMANDS = (train_text,)
 
+
+def _print(record: dict[str, Any]) -> None:
+    """Print accuracies side by side, epoch by epoch."""
     table = Table("epoch", "loss", "accuracy in training", "test accuracy", "seconds")
     for row in record["history"]:
         table.add_row(
@@ -70,16 +86,7 @@ def print_run(record: dict[str, Any]) -> None:
             f"{row['test']:.2%}", f"{row['seconds']:.1f}",
         )  # fmt: skip
     Console().print(table)
-    click.echo(_sentence(record))
+    click.echo(record["sentence"])
     for name, words in (("out", "saved"), ("html", "page")):
         if record[name]:
             click.echo(f"{words}: {record[name]}")
-
-
-def _sentence(record: dict[str, Any]) -> str:
-    return (
-        f"Test accuracy {record['last']:.2%} after the last epoch, {record['best']:.2%} in the "
-        f"best one; ℓ{record['recipe']['p']:g}, {record['weights']:,} weights, "
-        f"{record['train']:,} texts to train and {record['test']:,} to test, of which "
-        f"{record['overlap']:,} occur in both."
-    )

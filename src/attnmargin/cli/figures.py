@@ -1,32 +1,64 @@
-"""What ``attnmargin reproduce`` prints: figures, claims, and how long they took."""
+"""attnmargin reproduce."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
-from rich.progress import Progress as Bar
 from rich.table import Table
 
 from attnmargin.base.errors import InputError
-from attnmargin.cli.solutions import print_json, short
-from attnmargin.papers.engine.registry import experiments
-from attnmargin.papers.engine.reproduce import (
-    Progress,
-    compute_points,
-    lacks_data,
-    names_of,
-    reproduce,
+from attnmargin.cli.console import named_progress_bar, print_json
+from attnmargin.cli.options import FOLDER, Command, OneOf, as_json
+from attnmargin.report.numbers import short
+
+
+@click.command(cls=Command, resumes="out")
+@click.argument("figures", nargs=-1)
+@click.option("--list", "listing", is_flag=True, help="list the figures, and compute nothing")
+@click.option("--trials", type=int, help="per point; by default those of the paper")
+@click.option(
+    "--out",
+    type=FOLDER,
+    default=Path("results"),
+    show_default=True,
+    help="folder for results; a stopped run goes on from there",
 )
-from attnmargin.papers.engine.summary import write_summary
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--data", type=FOLDER, help="folder of reviews, for the figures that need them")
+@click.option("--redraw", is_flag=True, help="draw and judge what is saved, compute nothing")
+@click.option("--point", "points", multiple=True, help="compute and save this point only; repeat")
+@click.option(
+    "--format",
+    "kind",
+    type=OneOf("png", "svg", "pdf"),
+    default="png",
+    show_default=True,
+    help="of the pictures",
+)
+@as_json
+def reproduce(
+    figures: tuple[str, ...], listing: bool, as_json: bool, points: tuple[str, ...], **options: Any
+) -> int:
+    """Run FIGURES of the papers (A:fig7, or A for all), and say which claims hold."""
+    if points and not listing:
+        return _run_points(list(figures), points, as_json, options)
+    if listing or not figures:
+        _print_list(as_json)
+        return 0
+    return _run_figures(list(figures), as_json, options)
 
 
-def print_list(as_json: bool) -> None:
-    """All figures with their titles and trial counts."""
+COMMANDS = (reproduce,)
+
+
+def _print_list(as_json: bool) -> None:
+    """Print all figures with their titles and trial counts."""
+    from attnmargin.papers.registry import experiments
+
     known = experiments()
     if as_json:
-        print_json({"figures": [_entry(name) for name in known]})
+        print_json({"figures": [_entry(experiment) for experiment in known.values()]})
         return
     table = Table("figure", "title", "trials per point", "points")
     for name, experiment in known.items():
@@ -35,46 +67,33 @@ def print_list(as_json: bool) -> None:
     Console().print(table)
 
 
-def _entry(name: str) -> dict[str, Any]:
-    experiment = experiments()[name]
+def _entry(experiment: Any) -> dict[str, Any]:
     return {
-        "figure": name,
+        "figure": experiment.name,
         "title": experiment.title,
         "trials": experiment.trials,
         "points": len(experiment.points),
     }
 
 
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    """A progress bar on standard error that names the point, if that is a terminal."""
-    console = Console(stderr=True)
-    with Bar(console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("")
-        yield lambda words, done, total: bar.update(
-            task, description=words, completed=done, total=max(total, 1)
-        )
-
-
-def run_figures(words: list[str], as_json: bool, **options: Any) -> int:
+def _run_figures(words: list[str], as_json: bool, options: dict[str, Any]) -> int:
     """Run figures one after the other; 0 if every claim holds, else 1."""
+    from attnmargin.papers.engine.reproduce import lacks_data, reproduce
+    from attnmargin.papers.engine.summary import write_summary
+    from attnmargin.papers.registry import find, names_of
+
     records = []
-    try:
-        with _bar() as progress:
-            for name in names_of(words):
-                if name not in words and lacks_data(name, options["out"], options.get("data")):
-                    Console(stderr=True).print(f"{name} is left out: it needs --data")
-                    continue
-                record = reproduce(name, progress=progress, **options)
-                records.append(record)
-                if not as_json:
-                    _print(record)
-    except KeyboardInterrupt:
-        words_kept = "stopped; finished points are kept, and the same command goes on from them"
-        Console(stderr=True).print(words_kept)
-        raise
+    with named_progress_bar() as progress:
+        for name in names_of(words):
+            lacking = lacks_data(find(name), options["out"], options["data"])
+            if lacking and name not in words:
+                click.echo(f"{name} is left out: it needs --data", err=True)
+                continue
+            records.append(reproduce(find(name), progress=progress, **options))
+            if not as_json:
+                _print(records[-1])
     for paper in dict.fromkeys(record["figure"].split(":")[0] for record in records):
-        write_summary(Path(options["out"]), paper)
+        write_summary(options["out"], paper, names_of([paper]))
     if as_json:
         print_json(records[0] if len(records) == 1 else {"figures": records})
     elif len(records) > 1:
@@ -82,19 +101,26 @@ def run_figures(words: list[str], as_json: bool, **options: Any) -> int:
     return 0 if all(claim["holds"] for r in records for claim in r["claims"]) else 1
 
 
-def run_points(words: list[str], keys: tuple[str, ...], as_json: bool, **options: Any) -> int:
+def _run_points(
+    words: list[str], keys: tuple[str, ...], as_json: bool, options: dict[str, Any]
+) -> int:
     """Compute single points of one figure, and say where they are."""
     if len(words) != 1 or ":" not in words[0]:
         raise InputError("--point", f"figures {' '.join(words)!r}", "one figure, such as A:fig8")
-    if options.pop("redraw"):
+    if options["redraw"]:
         raise InputError("--point", "--redraw as well", "one of the two")
-    with _bar() as progress:
-        paths = [str(path) for path in compute_points(words[0], keys, progress=progress, **options)]
+    from attnmargin.papers.engine.reproduce import compute_points
+    from attnmargin.papers.registry import find
+
+    own = {name: options[name] for name in ("trials", "out", "seed", "data")}
+    with named_progress_bar() as progress:
+        found = compute_points(find(words[0]), keys, progress=progress, **own)
+    paths = [str(path) for path in found]
     if as_json:
         print_json({"figure": words[0], "points": paths})
     else:
         for path in paths:
-            Console().print(path, soft_wrap=True, markup=False)
+            click.echo(path)
     return 0
 
 
@@ -109,6 +135,9 @@ def _print(record: dict[str, Any]) -> None:
         measured = short(claim["measured"], ".6g")
         table.add_row(claim["claim"], measured, claim["bound"], f"[{style}]{word}[/]")
     console.print(table)
+    for own in record["measurements"]:
+        words = f"measured: {own['what']}: {short(own['measured'], '.6g')}"
+        console.print(words, soft_wrap=True, markup=False)
     for file in record["files"]:
         console.print(file, soft_wrap=True, markup=False)
 
@@ -116,5 +145,9 @@ def _print(record: dict[str, Any]) -> None:
 def _print_sum(records: list[dict[str, Any]]) -> None:
     claims = [claim for record in records for claim in record["claims"]]
     held = sum(claim["holds"] for claim in claims)
+    measured = sum(len(record["measurements"]) for record in records)
     seconds = sum(record["seconds"] for record in records)
-    Console().print(f"{held} of {len(claims)} claims hold; {len(records)} figures, {seconds:.0f} s")
+    more = f"{measured} further numbers are measured without a bound; " if measured else ""
+    click.echo(
+        f"{held} of {len(claims)} claims hold; {more}{len(records)} figures, {seconds:.0f} s"
+    )

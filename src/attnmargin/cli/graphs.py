@@ -1,120 +1,68 @@
-"""Token-priority graphs as records and printed tables."""
+"""attnmargin graph."""
 
-import json
-import math
+from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from attnmargin.graphs import Next, Rule, TokenGraph, TokenGraphs
+from attnmargin.cli.console import print_json, waiting
+from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json
 
 _MOST_GRAPHS, _MOST_TOKENS = 12, 12
 
-# What each rule means, in plain words.
-RULES = {
-    "retrieval": "one token dominates all others of the prompt: attention retrieves it (Theorem 3)",
-    "alone": "the prompt has no other token",
-    "composition": "tokens of the dominant component share the attention (Theorem 3)",
-    "margin": "the graph leaves the order open; the max-margin direction decides",
-    "tie": "the max-margin direction does not tell them apart: the theory is silent about shares",
-    "unseen": "no training sequence ends with this token: nothing was learnt about it",
-}
 
+@click.command(cls=Command)
+@click.argument("file", type=INPUT)
+@click.option("--next", "prompt", help="tokens, separated by blanks or as JSON: what comes next?")
+@click.option("--last", help="print the whole graph of this last token, layer by layer")
+@click.option(
+    "--unrealisable",
+    type=OneOf("drop", "keep"),
+    default="drop",
+    show_default=True,
+    help="sequences whose next token is not among their tokens; --next needs them dropped",
+)
+@click.option("--html", type=OUTPUT, help="write a page with the graphs")
+@click.option("--graphml", type=OUTPUT, help="write the graphs for other programs")
+@as_json
+def graph(
+    file: Path,
+    prompt: str | None,
+    last: str | None,
+    unrealisable: str,
+    html: Path | None,
+    graphml: Path | None,
+    as_json: bool,
+) -> int:
+    """Tell which tokens dominate which in FILE (.jsonl with tokens and next, or text)."""
+    from attnmargin.cli.inputs import read_prompt
+    from attnmargin.graphs import Automaton, read_graphs, to_graphml
+    from attnmargin.report.graphs import graph_record, graphs_record, next_record
+    from attnmargin.report.pages.graphs import write_graphs
 
-def read_prompt(words: str) -> list[str]:
-    """Tokens separated by blanks, or a JSON list of tokens, which may have blanks in them."""
-    if words.lstrip().startswith("["):
-        try:
-            listed = json.loads(words)
-        except ValueError:
-            return words.split()
-        if isinstance(listed, list):
-            return [str(token) for token in listed]
-    return words.split()
-
-
-def next_record(answer: Next) -> dict[str, Any]:
-    """What comes next, as it stands in JSON."""
-    margin = answer.margin if math.isfinite(answer.margin) else None
-    alone = answer.rule == Rule.RETRIEVAL and not answer.beaten
-    return {
-        "rule": str(answer.rule),
-        "meaning": RULES["alone" if alone else str(answer.rule)],
-        "tokens": [{"token": name, "probability": share} for name, share in answer.tokens],
-        "beaten": answer.beaten,
-        "margin": margin,
-        "strange": answer.strange,
-        "decided": answer.decided,
-    }
-
-
-def graph_record(graph: TokenGraph) -> dict[str, Any]:
-    """One graph, with its components from the highest priority down."""
-    name = graph.vocabulary.name
-    return {
-        "last": graph.name,
-        "tokens": len(graph.tokens),
-        "edges": len(graph.edges),
-        "acyclic": graph.acyclic,
-        "components": [
-            {"layer": int(layer), "tokens": [name(k) for k in part]}
-            for part, layer in zip(graph.components, graph.layer, strict=True)
-        ],
-    }
-
-
-def graphs_record(graphs: TokenGraphs, *, details: bool = True) -> dict[str, Any]:
-    """All numbers about graphs; ``details`` for every graph as well."""
-    samples = graphs.samples
-    record: dict[str, Any] = {
-        "samples": None if samples is None else samples.n,
-        "tokens": None if samples is None else len(samples.tokens),
-        "dropped": graphs.dropped,
-        "unrealisable": graphs.unrealisable,
-        "vocabulary": graphs.K,
-        "graphs": len(graphs),
-        "nodes": len(graphs.last),
-        "edges": len(graphs.source),
-        "components": len(graphs.size),
-        "largest_component": int(graphs.size.max(initial=0)),
-        "acyclic": graphs.acyclic,
-    }
-    if details:
-        record["details"] = [graph_record(graph) for graph in graphs]
-    return record
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def findings(record: dict[str, Any]) -> list[str]:
-    """What a record of graphs says, in sentences."""
-    count = "A stream" if record["samples"] is None else _counted(record["samples"], "sequence")
-    lines = [
-        f"{count} over {record['vocabulary']:,} different tokens: {record['graphs']:,} graphs, one "
-        f"per last token, with {record['nodes']:,} nodes and {record['edges']:,} edges."
-    ]
-    if record["dropped"]:
-        lines.append(
-            f"Left out: {_counted(record['dropped'], 'more sequence')}, whose next token is not "
-            "among the tokens, so that attention cannot produce it; their tokens are counted."
-        )
-    if record["unrealisable"]:
-        lines.append(
-            f"In {_counted(record['unrealisable'], 'sequence')} the next token is not among the "
-            "tokens: "
-            "Assumption 2 fails, and the theorems do not apply."
-        )
-    elif record["acyclic"]:
-        lines.append("No cycles: attention will retrieve one token, by strict priority.")
+    with waiting("reading, and building graphs"):
+        graphs = read_graphs(file, unrealisable=unrealisable)
+    record = graphs_record(graphs, details=as_json) | {"file": str(file)}
+    if last is not None:
+        record["last"] = graph_record(graphs[last])
+    if prompt is not None:
+        words = read_prompt(prompt)
+        record["next"] = next_record(Automaton(graphs).next(words)) | {"prompt": words}
+    if html is not None:
+        record["html"] = str(write_graphs(html, graphs, record))
+    if graphml is not None:
+        record["graphml"] = str(to_graphml(graphs, graphml))
+    if as_json:
+        print_json(record)
     else:
-        lines.append(
-            f"{record['components']:,} components, the largest of "
-            f"{record['largest_component']:,} tokens: between components attention retrieves by "
-            "priority, inside one it composes."
-        )
-    return lines
+        _print(graphs, record)
+    return 0 if prompt is None or record["next"]["decided"] else 1
+
+
+COMMANDS = (graph,)
 
 
 def printable(name: str) -> str:
@@ -128,7 +76,7 @@ def _listed(names: list[str], most: int | None = _MOST_TOKENS) -> str:
     return ", ".join(map(printable, names[:most])) + more
 
 
-def _top(graph: TokenGraph) -> str:
+def _top(graph: Any) -> str:
     """The components of the highest layer."""
     name = graph.vocabulary.name
     parts = [part for part, layer in zip(graph.components, graph.layer, strict=True) if layer == 0]
@@ -136,11 +84,9 @@ def _top(graph: TokenGraph) -> str:
     return " ".join(shown) + (f" … {len(parts) - 4} more" if len(parts) > 4 else "")
 
 
-def _print_graphs(graphs: TokenGraphs, record: dict[str, Any]) -> None:
+def _print_graphs(graphs: Any, record: dict[str, Any]) -> None:
     """Sentences, and a table of the largest graphs."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from attnmargin.report.graphs import findings
 
     for line in findings(record):
         click.echo(line)
@@ -178,7 +124,7 @@ def _print_next(record: dict[str, Any]) -> None:
         click.echo(f"never seen with this last token: {_listed(record['strange'])}")
 
 
-def print_record(graphs: TokenGraphs, record: dict[str, Any]) -> None:
+def _print(graphs: Any, record: dict[str, Any]) -> None:
     """What was asked for: the graphs, one of them, or what comes next."""
     if "last" in record:
         _print_graph(record["last"])

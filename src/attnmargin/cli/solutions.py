@@ -1,177 +1,86 @@
-"""What the command line reads and prints: records for programs, tables for people."""
+"""attnmargin solve, attnmargin verify."""
 
-import json
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from attnmargin.attention.score import optimal_tokens, tied_tokens
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import read_npz
-from attnmargin.data.attention_data import AttentionData
-from attnmargin.margin.alternatives import Uniqueness, uniqueness
-from attnmargin.margin.builders import token_problem
-from attnmargin.margin.certificate import Certificate, Status
-from attnmargin.margin.explain import explain_infeasible, row_words
-from attnmargin.margin.problem import MarginProblem, RowNames
-from attnmargin.margin.solution import Solution
+from attnmargin.cli.console import print_json, waiting
+from attnmargin.cli.options import INPUT, OUTPUT, Command, as_json
+from attnmargin.report.numbers import short
 
 _MOST_LINES = 20
-_STYLE = {
-    Status.OPTIMAL: "green",
-    Status.INFEASIBLE: "red",
-    Status.INACCURATE: "yellow",
-    Status.LOCAL: "cyan",
-}
+_STYLE = {"optimal": "green", "infeasible": "red", "inaccurate": "yellow", "local": "cyan"}
 
 
-@contextmanager
-def waiting(words: str) -> Iterator[None]:
-    """A spinner on standard error, if that is a terminal."""
-    with Console(stderr=True).status(words):
-        yield
-
-
-def read_problem(file: Path, select: str) -> MarginProblem:
-    """The problem in a file: saved rows, or data with a selection."""
-    arrays = read_npz(file)
-    if "left" in arrays:
-        if select != "opt":
-            raise InputError("--select", select, "a data file; this one holds a finished problem")
-        return MarginProblem.load(file)
-    data = AttentionData.load(file)
-    return token_problem(data.X, data.z, _selection(data, select), data.mask)
-
-
-def _selection(data: AttentionData, select: str) -> Any:
-    if select != "opt":
-        return read_selection(Path(select))
-    tied = tied_tokens(data)
-    if bool(tied.any()):
-        place = tuple(int(i) for i in tied.nonzero()[0])
-        needs = "unique optimal tokens, or a selection given by --select FILE"
-        raise InputError("--select", f"opt, but tokens tie in sequence {place[-1]}", needs)
-    return optimal_tokens(data)
-
-
-def read_selection(path: Path) -> Any:
-    """A selection from ``.npy``, ``.npz`` (array ``selection``) or ``.json``."""
-    if not path.is_file():
-        raise InputError("--select", f"{path}, which does not exist", "opt or a file")
+def _norm(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Refuse what no norm is called before the library is loaded."""
     try:
-        if path.suffix == ".json":
-            return json.loads(path.read_text(encoding="utf-8"))
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, MemoryError, RecursionError) as error:
-        raise InputError("--select", f"{path} ({error})", "a plain array of tokens") from error
-    return read_npz(path, needs=("selection",))["selection"]
+        if value in ("fro", "nuc") or 1.0 < float(value) < float("inf"):
+            return value
+    except ValueError:
+        pass
+    raise InputError("--norm", repr(value), "fro, nuc or a number p > 1")
 
 
-def number(x: torch.Tensor) -> float | None:
-    """A finite number, or nothing: JSON has no infinity."""
-    value = float(x)
-    return value if math.isfinite(value) else None
+@click.command(cls=Command)
+@click.argument("file", type=INPUT)
+@click.option(
+    "--norm", default="fro", show_default=True, callback=_norm, help="fro, nuc, or a number p > 1"
+)
+@click.option(
+    "--select",
+    default="opt",
+    show_default=True,
+    help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
+)
+@click.option("--rank", type=int, help="nuclear norm: the width of K and Q, W = K Qᵀ")
+@click.option("--out", type=OUTPUT, help="save the solution as .npz, for attnmargin verify")
+@as_json
+def solve(
+    file: Path, norm: str, select: str, rank: int | None, out: Path | None, as_json: bool
+) -> int:
+    """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem)."""
+    from attnmargin.cli.inputs import read_problem
+    from attnmargin.report.solutions import solution_record
+    from attnmargin.solvers import solve as solve_problem
+
+    problem = read_problem(file, select)
+    with waiting("solving"):
+        solution = solve_problem(problem, norm, rank=rank)
+    saved = None if out is None else solution.save(out)
+    record = solution_record(solution) | {"file": str(file), "out": saved and str(saved)}
+    if as_json:
+        print_json(record)
+    else:
+        _print_solution(record)
+    return 0 if record["settled"] == record["problems"] else 1
 
 
-def _proof_numbers(certificate: Certificate, index: tuple[int, ...]) -> dict[str, Any]:
-    names = ("gap", "primal", "dual")
-    return {name: number(getattr(certificate, name)[index]) for name in names}
+@click.command(cls=Command)
+@click.argument("file", type=INPUT)
+@as_json
+def verify(file: Path, as_json: bool) -> int:
+    """Check the certificate of a saved solution with nothing but the FILE."""
+    from attnmargin.report.solutions import verification_record
+
+    record = verification_record(file)
+    if as_json:
+        print_json(record)
+    else:
+        _print_verification(record)
+    return 0 if record["holds"] else 1
 
 
-def _status(statuses: Any, index: tuple[int, ...]) -> Status:
-    return Status(statuses[index] if index else str(statuses))
-
-
-def _support(solution: Solution, index: tuple[int, ...]) -> list[dict[str, int]]:
-    """The support rows of one problem, each with its names."""
-    rows = solution.support[index].nonzero().flatten()
-    shape = (*solution.problem.batch_shape, solution.problem.M)
-    names = {
-        field.name: getattr(solution.problem.names, field.name).expand(shape)[index][rows].tolist()
-        for field in fields(RowNames)
-    }
-    return [
-        {"row": row} | {name: values[i] for name, values in names.items()}
-        for i, row in enumerate(rows.tolist())
-    ]
-
-
-def solution_record(solution: Solution) -> dict[str, Any]:
-    """Everything about a solution but the arrays, ready for JSON."""
-    results = []
-    unique = np.asarray(uniqueness(solution))
-    for index in solution.problem.members():
-        status = _status(solution.status, index)
-        result = {
-            "index": list(index),
-            "status": str(status),
-            "value": number(solution.value[index]),
-            "margin": number(solution.margin[index]),
-            **_proof_numbers(solution.certificate, index),
-            "support": _support(solution, index),
-            "iterations": int(solution.iterations[index]),
-            "rank": int(solution.rank[index]) if status != Status.INFEASIBLE else None,
-            "uniqueness": str(unique[index]),
-        }
-        if status == Status.INFEASIBLE:
-            member = solution.problem[index]
-            result["why"] = explain_infeasible(member, solution.dual[index])
-        results.append(result)
-    return {
-        "norm": solution.norm.name,
-        "problems": len(results),
-        "rows": solution.problem.M,
-        "optimal": sum(result["status"] == Status.OPTIMAL for result in results),
-        "settled": sum(result["status"] in (Status.OPTIMAL, Status.LOCAL) for result in results),
-        "results": results,
-    }
-
-
-def verification_record(file: Path) -> dict[str, Any]:
-    """What the numbers of a solution file prove, beside what the file claims."""
-    solution = Solution.load(file)
-    claimed = read_npz(file, needs=("status",))["status"]
-    if claimed.shape != tuple(solution.problem.batch_shape):
-        needs = f"one status per problem, {tuple(solution.problem.batch_shape)}"
-        raise InputError("status", f"shape {claimed.shape}", needs)
-    results = []
-    for index in solution.problem.members():
-        proved = _status(solution.status, index)
-        claim = str(claimed[index])
-        results.append(
-            {
-                "index": list(index),
-                "claimed": claim,
-                "proved": str(proved),
-                **_proof_numbers(solution.certificate, index),
-                "holds": claim == proved != Status.INACCURATE,
-            }
-        )
-    holds = all(result["holds"] for result in results)
-    return {"file": str(file), "norm": solution.norm.name, "holds": holds, "results": results}
-
-
-def print_json(record: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
-    print(json.dumps(record, allow_nan=False, ensure_ascii=False))
-
-
-def short(value: float | None, digits: str) -> str:
-    return "–" if value is None else format(value, digits)
+COMMANDS = (solve, verify)
 
 
 def _colour(status: str) -> str:
-    style = _STYLE.get(Status(status), "") if status in set(Status) else "red"
+    style = _STYLE.get(status, "red")
     return f"[{style}]{status}[/{style}]"
 
 
@@ -181,13 +90,13 @@ def _label(index: list[int]) -> str:
 
 def _rest(console: Console, results: list[dict[str, Any]], key: str) -> None:
     if len(results) > _MOST_LINES:
-        counts = {s: sum(r[key] == s for r in results[_MOST_LINES:]) for s in Status}
+        counts = {s: sum(r[key] == s for r in results[_MOST_LINES:]) for s in _STYLE}
         listed = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         console.print(f"… and {len(results) - _MOST_LINES} more: {listed}")
 
 
-def print_solution(solution: Solution, record: dict[str, Any]) -> None:
-    """Tables for people: every problem, and the support of a single one."""
+def _print_solution(record: dict[str, Any]) -> None:
+    """Print every problem, and the support of a single one."""
     console = Console()
     table = Table("problem", "status", "‖W‖", "margin", "gap", "rank", "support", "steps")
     table.columns[1].no_wrap = True
@@ -204,37 +113,38 @@ def print_solution(solution: Solution, record: dict[str, Any]) -> None:
         )
     console.print(table)
     _rest(console, record["results"], "status")
-    several = [r["uniqueness"] == Uniqueness.NOT_UNIQUE for r in record["results"]]
+    several = [r["uniqueness"] == "not unique" for r in record["results"]]
     if any(several):
-        console.print(
-            f"{sum(several)} of {len(several)}: other W have the same norm", soft_wrap=True
-        )
+        console.print(_not_unique(sum(several), len(several)), soft_wrap=True)
     for result in record["results"][:_MOST_LINES]:
         if "why" in result:
             prefix = f"problem {_label(result['index'])}: " if result["index"] else ""
             console.print(f"{prefix}{result['why']}", soft_wrap=True)
     if record["problems"] == 1 and record["optimal"] == 1:
-        _print_support(console, solution)
+        _print_support(console, record["results"][0]["support"])
     if record["out"]:
         console.print(f"saved: {record['out']}", soft_wrap=True)
 
 
-def _print_support(console: Console, solution: Solution) -> None:
-    """The rows that hold with equality: who guards each selection."""
-    problem = solution.problem[(0,) * len(solution.problem.batch_shape)]
-    support = solution.support.reshape(-1).nonzero().flatten().tolist()
-    multiplier = solution.dual.reshape(-1)
+def _not_unique(several: int, count: int) -> str:
+    if count == 1:
+        return "the solution is not unique: another W has the same norm"
+    return f"{several} of {count} solutions are not unique: another W has the same norm"
+
+
+def _print_support(console: Console, support: list[dict[str, Any]]) -> None:
+    """Print the rows that hold with equality: they guard each selection."""
     table = Table("support row", "what it demands", "multiplier")
     for row in support[:_MOST_LINES]:
-        table.add_row(str(row), row_words(problem, row), short(float(multiplier[row]), ".3g"))
+        table.add_row(str(row["row"]), row["demand"], short(row["multiplier"], ".3g"))
     if support:
         console.print(table)
     if len(support) > _MOST_LINES:
         console.print(f"… and {len(support) - _MOST_LINES} more support rows")
 
 
-def print_verification(record: dict[str, Any]) -> None:
-    """A table for people: claimed and proved, with the numbers of the proof."""
+def _print_verification(record: dict[str, Any]) -> None:
+    """Print what is claimed and what is proved, with the numbers of the proof."""
     console = Console()
     table = Table("problem", "claimed", "proved", "gap", "primal", "dual", "holds")
     for result in record["results"][:_MOST_LINES]:

@@ -1,4 +1,4 @@
-"""What ``attnmargin tokens`` prints: the tokens that decide, as tables and a record."""
+"""attnmargin tokens."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,72 +9,93 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from attnmargin.base.errors import InputError, check_whole
-from attnmargin.cli.runs import progress_bar
-from attnmargin.cli.solutions import waiting
-from attnmargin.text.classifier.training import device_of
-from attnmargin.text.corpus import balanced, read_corpus
-from attnmargin.text.tokens.cleaning import Cleaning
-from attnmargin.text.tokens.importance import TokenImportance, token_importance
-from attnmargin.text.tokens.training import TokenRecipe, TokenRun, train_tokens
+from attnmargin.base.errors import InputError
+from attnmargin.cli.console import print_json, progress_bar, waiting
+from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json
 
 # How far from one half the share of tokens of the positive class may be without a word.
 _UNBALANCED = 0.1
+_RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 
 
-def analyse(path: Path, **options: Any) -> tuple[TokenImportance, dict[str, Any]]:
-    """Read, clean, count, and train unless only statistics are asked for; with the record."""
-    top = options["top"]
-    if top < 1:
-        raise InputError("--top", f"{top}", "at least one token")
-    if options["frequent"] is not None:
-        check_whole(**{"--frequent": options["frequent"]})
+@click.command(cls=Command, resumes="out")
+@click.argument("file", type=INPUT_OR_FOLDER)
+@click.option("--text", default="text", show_default=True, help="column of the texts")
+@click.option("--label", default="label", show_default=True, help="column of the labels")
+@click.option("--drop", multiple=True, help="a label whose rows are left out")
+@click.option("--balance", is_flag=True, help="leave out texts of the larger class at random")
+@click.option("--vocab", type=INPUT, help="WordPiece vocabulary; whole words without it")
+@click.option("--keep-markup", is_flag=True, help="do not remove tags such as <br />")
+@click.option("--keep-stop-words", is_flag=True, help="do not remove words such as the")
+@click.option("--no-stem", is_flag=True, help="keep words as they are")
+@click.option("--least", type=int, default=50, show_default=True, help="drop rarer tokens")
+@click.option("--top", type=int, default=15, show_default=True, help="tokens of each table")
+@click.option("--frequent", type=int, help="compare on tokens seen so often; 200, fewer if small")
+@click.option("--statistics-only", is_flag=True, help="count, and train nothing")
+@click.option("--layers", type=int, default=1, show_default=True, help="model (1) or (36)")
+@click.option("--width", type=int, default=64, show_default=True, help="of the embeddings")
+@click.option("--lr", type=float, default=1e-3, show_default=True)
+@click.option("--epochs", type=int, default=60, show_default=True)
+@click.option("--batch", type=int, default=500, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+@click.option("--out", type=FOLDER, help="folder for the model; a stopped run goes on from there")
+@click.option("--html", type=OUTPUT, help="write a page: tables, pictures, coloured texts")
+@as_json
+def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
+    """Tell which tokens of FILE (two classes of texts) decide, and whether training agrees."""
+    from attnmargin.report.pages.tokens import write_tokens
+    from attnmargin.report.tokens import importance_record
+
+    for name in ("top", "frequent", "width"):
+        if options[name] is not None and options[name] < 1:
+            raise InputError(name, f"{options[name]}", "a whole number of at least 1")
+    found = _analyse(file, options)
+    record = {"file": str(file)} | importance_record(found, options["top"], options["frequent"])
+    if html is not None:
+        record["html"] = str(write_tokens(html, found, record))
+    if as_json:
+        print_json(record)
+    else:
+        _print(record)
+    return 0
+
+
+COMMANDS = (tokens,)
+
+
+def _analyse(file: Path, options: dict[str, Any]) -> Any:
+    """Read, clean, count, and train unless only statistics are asked for."""
+    from attnmargin.base.device import device_of
+    from attnmargin.text.corpus import balanced, read_corpus
+    from attnmargin.text.tokens.cleaning import Cleaning
+    from attnmargin.text.tokens.importance import token_importance
+    from attnmargin.text.tokens.training import TokenRecipe, train_tokens
+
     cleaning = Cleaning(
         markup=not options["keep_markup"], stop_words=not options["keep_stop_words"],
         stem=not options["no_stem"], vocabulary=options["vocab"], least=options["least"],
     )  # fmt: skip
-    corpus = read_corpus(path, options["text"], options["label"], drop=options["drop"])
+    recipe = TokenRecipe(d=options["width"], **{k: options[k] for k in _RECIPE})
+    device = device_of(options["device"])
+    corpus = read_corpus(file, options["text"], options["label"], drop=options["drop"])
     if options["balance"]:
         corpus = balanced(corpus, options["seed"])
     with waiting("counting tokens"):
         found = token_importance(corpus, cleaning)
-    if not options["statistics_only"]:
-        found = replace(found, run=_train(found, options))
-    return found, importance_record(found, path, top, options["frequent"])
-
-
-def _train(found: TokenImportance, options: dict[str, Any]) -> TokenRun:
-    names = ("layers", "lr", "epochs", "batch", "seed")
-    check_whole(**{"--width": options["width"]})
-    recipe = TokenRecipe(d=options["width"], **{k: options[k] for k in names})
+    if options["statistics_only"]:
+        return found
     with progress_bar("training") as progress:
-        return train_tokens(
-            found.pieces, recipe, out=options["out"], device=device_of(options["device"]),
-            progress=progress,
-        )  # fmt: skip
+        run = train_tokens(
+            found.pieces, recipe, out=options["out"], device=device, progress=progress
+        )
+    return replace(found, run=run)
 
 
-def importance_record(
-    found: TokenImportance, path: Path, most: int, frequent: int | None = None
-) -> dict[str, Any]:
-    """As it stands in JSON."""
-    names = ("positive", "negative") + (("attended",) if found.run else ())
-    kinds = found.statistics.kind
-    return {
-        "file": str(path),
-        "texts": len(found.pieces) + found.empty,
-        "without tokens": found.empty,
-        "classes": list(found.classes),
-        "steps": [step._asdict() for step in found.steps],
-        "kinds": {str(kind): int((kinds == kind).sum()) for kind in sorted(set(kinds.tolist()))},
-        "share": found.statistics.share,
-        "agreement": found.agreement(frequent) if found.run else None,
-        **{name: [found.row(int(s)) for s in found.ranked(name, most)] for name in names},
-    }
+def _print(record: dict[str, Any]) -> None:
+    """Print tables of tokens, and sentences."""
+    from attnmargin.report.tokens import agreement_sentence
 
-
-def print_importance(record: dict[str, Any]) -> None:
-    """Tables of tokens, and sentences."""
     console = Console()
     negative, positive = record["classes"]
     titles = {
@@ -96,40 +117,15 @@ def print_importance(record: dict[str, Any]) -> None:
         )
     if record["agreement"]:
         click.echo(agreement_sentence(record["agreement"]))
+    if "html" in record:
+        click.echo(f"page: {record['html']}")
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+    from attnmargin.report.tokens import token_cells
+
     head, cells = token_cells(rows)
     table = Table(*head, title=escape(title))
     for own in cells:
         table.add_row(*map(escape, own))
     return table
-
-
-def token_cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """The head and the cells of a table of tokens."""
-    trained = bool(rows) and "with p" in rows[0]
-    head = ["token", "seen", "posterior difference", "signed frequency α"]
-    head += ["⟨E, v⟩", "⟨E, p⟩"] if trained else []
-    cells = []
-    for row in rows:
-        own = [row["token"], f"{row['count']:,}", f"{row['difference']:+.3f}",
-               f"{row['alpha']:+.2e}"]  # fmt: skip
-        cells.append(own + ([f"{row['with v']:+.2f}", f"{row['with p']:+.2f}"] if trained else []))
-    return head, cells
-
-
-def agreement_sentence(own: dict[str, Any]) -> str:
-    """How far the trained model agrees with the statistics."""
-    if own["sign agreement"] is None:
-        return (
-            f"no token that was seen at least {own['seen at least']} times has a posterior "
-            f"difference above {own['difference above']:g}, so that there is nothing to compare "
-            "the model with; --frequent takes rarer ones"
-        )
-    return (
-        f"the trained model has the sign of the posterior difference for "
-        f"{own['sign agreement']:.1%} of {own['tokens']:,} tokens seen at least "
-        f"{own['seen at least']} times with a difference above {own['difference above']:g}; "
-        f"loss {own['loss']:.2g}, accuracy in training {own['accuracy']:.1%}"
-    )

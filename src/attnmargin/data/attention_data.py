@@ -7,18 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.base.arrays import (
-    Array,
-    booleans,
-    broadcast,
-    check_index,
-    finite,
-    floats,
-    integers,
-    shaped,
-)
+from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, integers, shaped
+from attnmargin.base.checks import check_index
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import read_npz, write_npz
+from attnmargin.base.npz import read_npz, write_npz
 
 _TOKENS = "tokens of shape (*B, n, T, d), or a list of n arrays of shape (T_i, d)"
 _QUERIES = "one query per sequence, (*B, n, d), or several, (*B, n, K, d)"

@@ -1,24 +1,12 @@
 """Random instances of the papers, with seeds by name: same name, same bits."""
 
-import hashlib
-
 import torch
 from torch import Tensor
 
-from attnmargin.base.errors import InputError, check_whole
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import InputError
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-
-
-def seed_of(*names: object, base: int = 0) -> int:
-    """A 63-bit seed from a base seed and names, such as a figure and a trial.
-
-    >>> seed_of("A:fig7", 3) == seed_of("A:fig7", 3)
-    True
-    >>> seed_of("A:fig7", 3) == seed_of("A:fig7", 4)
-    False
-    """
-    text = "\x1f".join(str(part) for part in (base, *names))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def normal(shape: tuple[int, ...], generator: torch.Generator, sphere: bool = True) -> Tensor:
@@ -97,49 +85,3 @@ def random_data(
     ]
     X, z, y, v = stacked if trials is not None else [part[0] for part in stacked]
     return AttentionData(X, X[..., 0, :].clone() if self_attention else z, y, v)
-
-
-def random_next_tokens(
-    K: int,
-    d: int,
-    n: int,
-    T: int,
-    trials: int | None = None,
-    *,
-    name: str = "sample",
-    seed: int = 0,
-    acyclic: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Random next-token data as in paper C, Appendix D; each trial has a seed of its own.
-
-    Embeddings are uniform on the unit sphere, tokens uniform over the vocabulary. The label is a
-    token of the sequence, at random, or the one of highest priority, for which the order of the
-    ids stands, if the data are to be acyclic.
-
-    Args:
-        K, d: size of the vocabulary and width; n, T: number of sequences and their length.
-        trials: the batch; None for one instance without batch dimension.
-
-    Returns:
-        Embeddings ``(*B, K, d)``, sequences ``(*B, n, T)`` and labels ``(*B, n)``.
-
-    Example:
-        >>> import attnmargin as am
-        >>> E, sequences, labels = am.random_next_tokens(6, 8, 6, 4, trials=100, name="C:fig4")
-        >>> E.shape, sequences.shape, labels.shape
-        (torch.Size([100, 6, 8]), torch.Size([100, 6, 4]), torch.Size([100, 6]))
-    """
-    count = 1 if trials is None else trials
-    check_whole(K=K, d=d, n=n, T=T, trials=count)
-    drawn: list[tuple[Tensor, Tensor, Tensor]] = []
-    for trial in range(count):
-        generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))
-        E = normal((K, d), generator)
-        ids = torch.randint(0, K, (n, T), generator=generator)
-        place = torch.randint(0, T, (n, 1), generator=generator)
-        label = ids.amin(-1) if acyclic else ids.gather(-1, place)[:, 0]
-        drawn.append((E, ids, label))
-    if trials is None:
-        return drawn[0]
-    parts = [torch.stack(part) for part in zip(*drawn, strict=True)]
-    return parts[0], parts[1], parts[2]

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnmargin.base.errors import InputError, check_whole
-from attnmargin.data.random import seed_of
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import InputError
+from attnmargin.base.seeds import seed_of
 from attnmargin.embeddings.model import EmbeddingModel
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 
@@ -50,7 +51,7 @@ def important_tokens(
 
     Example:
         >>> import attnmargin as am
-        >>> data = am.important_tokens(4, 3, seed=1)
+        >>> data = am.embeddings.important_tokens(4, 3, seed=1)
         >>> data.ids.shape, sorted(set(data.statistics().kind[4:].tolist()) - {"unseen"})
         ((4, 3), ['irrelevant'])
     """
@@ -88,7 +89,7 @@ def level_tokens(
 
     Example:
         >>> import attnmargin as am
-        >>> data, difference = am.level_tokens(10, T=8)
+        >>> data, difference = am.embeddings.level_tokens(10, T=8)
         >>> data.vocabulary, difference[:2].round(6).tolist(), float(difference[-1])
         (2048, [0.1, 0.1], 0.0)
     """
@@ -116,7 +117,7 @@ def random_embeddings(data: LabelledTokens, d: int, seed: int = 0) -> EmbeddingM
 
     Example:
         >>> import attnmargin as am
-        >>> am.random_embeddings(am.important_tokens(4, 3), d=16).E.shape
+        >>> am.embeddings.random_embeddings(am.embeddings.important_tokens(4, 3), d=16).E.shape
         torch.Size([10, 16])
     """
     check_whole(d=d)

@@ -39,7 +39,7 @@ class EmbeddingModel:
     Example:
         >>> import attnmargin as am
         >>> E, p, v = [[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0], [1.0, 0.0]
-        >>> model = am.EmbeddingModel(E, p, v, [[0, 1]], [1])
+        >>> model = am.embeddings.EmbeddingModel(E, p, v, [[0, 1]], [1])
         >>> model.output.tolist(), [round(x, 4) for x in model.gradients()[1].tolist()]
         ([0.5], [-0.0944, 0.0944])
     """
@@ -169,8 +169,9 @@ def first_step(model: EmbeddingModel, lr: float) -> FirstStep:
 
     Example:
         >>> import attnmargin as am
-        >>> model = am.random_embeddings(am.important_tokens(6, 4, seed=0), d=64, seed=0)
-        >>> step = am.first_step(model, lr=1.0)
+        >>> tokens = am.embeddings.important_tokens(6, 4, seed=0)
+        >>> model = am.embeddings.random_embeddings(tokens, d=64, seed=0)
+        >>> step = am.embeddings.first_step(model, lr=1.0)
         >>> step.within, round(step.bound, 3)
         (True, 3.889)
     """
@@ -198,11 +199,12 @@ def other_selections(model: EmbeddingModel, important: Array, most: int = 4096) 
     Example:
         >>> import attnmargin as am
         >>> E = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-        >>> model = am.EmbeddingModel(E, [0.0] * 3, [1.0, -1.0, 0.0], [[0, 2], [1, 2]], [1, -1])
+        >>> p, v, sequences = [0.0] * 3, [1.0, -1.0, 0.0], [[0, 2], [1, 2]]
+        >>> model = am.embeddings.EmbeddingModel(E, p, v, sequences, [1, -1])
         >>> important = [[True, False], [True, False]]
         >>> round(float(model.max_margin(important).value), 4)
         0.8165
-        >>> round(am.other_selections(model, important), 4)
+        >>> round(am.embeddings.other_selections(model, important), 4)
         0.8165
     """
     chosen = torch.as_tensor(important, dtype=torch.bool, device=model.E.device)

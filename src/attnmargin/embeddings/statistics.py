@@ -88,7 +88,7 @@ def token_statistics(
 
     Example:
         >>> import attnmargin as am
-        >>> found = am.token_statistics([[0, 1, 1], [0, 2, 2]], [1, -1], 4)
+        >>> found = am.embeddings.token_statistics([[0, 1, 1], [0, 2, 2]], [1, -1], 4)
         >>> found.alpha.round(3).tolist(), found.kind[1:].tolist()
         ([0.0, 0.333, -0.333, 0.0], ['completely positive', 'completely negative', 'unseen'])
     """

@@ -9,8 +9,14 @@ from attnmargin.graphs.cyclic import (
     cyclic_data,
     cyclic_part,
 )
+from attnmargin.graphs.export import to_graphml, to_networkx
 from attnmargin.graphs.files import read_graphs, read_sequences
 from attnmargin.graphs.graph import TokenGraph
+from attnmargin.graphs.next_token import (
+    next_token_data,
+    next_token_head,
+    random_next_tokens,
+)
 from attnmargin.graphs.problem import graph_problem
 from attnmargin.graphs.vocabulary import Vocabulary
 
@@ -27,8 +33,13 @@ __all__ = [
     "cyclic_data",
     "cyclic_part",
     "graph_problem",
+    "next_token_data",
+    "next_token_head",
     "pseudo_graphs",
+    "random_next_tokens",
     "read_graphs",
     "read_sequences",
+    "to_graphml",
+    "to_networkx",
     "token_graphs",
 ]

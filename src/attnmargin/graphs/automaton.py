@@ -77,7 +77,7 @@ class Automaton:
     Example:
         >>> import attnmargin as am
         >>> sequences, labels = [["a", "b", "c"], ["b", "a", "c"], ["a", "b", "c"]], ["a", "b", "a"]
-        >>> automaton = am.Automaton(am.token_graphs(sequences, labels))
+        >>> automaton = am.graphs.Automaton(am.token_graphs(sequences, labels))
         >>> print(automaton.next(["b", "c", "a", "c"]))
         a 0.6667, b 0.3333: composition of a, b over c
     """

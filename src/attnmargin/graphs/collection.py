@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +13,6 @@ from attnmargin.graphs.edges import EdgeSet, Ids, components_of, distinct, nodes
 from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.samples import Samples, as_samples, chunks, joined
 from attnmargin.graphs.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import networkx
-
-    from attnmargin.graphs.automaton import Next
 
 _UNREALISABLE = ("keep", "drop")
 
@@ -137,42 +131,6 @@ class TokenGraphs:
         keys: Ids = self.last * self.K + self.token
         return keys
 
-    def next(self, prompt: Any) -> "Next":
-        """What follows a prompt after long training with orthonormal embeddings.
-
-        See :class:`attnmargin.Automaton`, which also takes other embeddings.
-
-        Example:
-            >>> import attnmargin as am
-            >>> graphs = am.token_graphs([["a", "b"], ["c", "a", "b"]], ["a", "a"], ["a", "b", "c"])
-            >>> print(graphs.next(["c", "b", "a", "b"]))
-            a: retrieval of a over b, c
-        """
-        return self._automaton.next(prompt)
-
-    def shares(self, graph: TokenGraph) -> NDArray[np.float64]:
-        """Logits of ``W_cyc`` of the tokens of one graph, for orthonormal embeddings."""
-        shares: NDArray[np.float64] = self._automaton.shares(graph)
-        return shares
-
-    @cached_property
-    def _automaton(self) -> Any:
-        from attnmargin.graphs.automaton import Automaton
-
-        return Automaton(self)
-
-    def to_networkx(self) -> "networkx.DiGraph[Any]":
-        """One graph with nodes ``(last, token)``; see :mod:`attnmargin.graphs.export`."""
-        from attnmargin.graphs.export import to_networkx
-
-        return to_networkx(self)
-
-    def to_graphml(self, path: str | Path) -> Path:
-        """Write all graphs as one GraphML file."""
-        from attnmargin.graphs.export import to_graphml
-
-        return to_graphml(self, path)
-
     def __repr__(self) -> str:
         kind = "acyclic" if self.acyclic else "cyclic"
         nodes, edges, parts = len(self.last), len(self.source), len(self.size)
@@ -253,7 +211,7 @@ def pseudo_graphs(
 
     Example:
         >>> import attnmargin as am
-        >>> am.pseudo_graphs([[0, 1, 2]], [[0.5, 0.5, 0.0]], 3)[2].components
+        >>> am.graphs.pseudo_graphs([[0, 1, 2]], [[0.5, 0.5, 0.0]], 3)[2].components
         [[0, 1], [2]]
     """
     words = Vocabulary(vocabulary)

@@ -41,7 +41,7 @@ def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
     Example:
         >>> import attnmargin as am
         >>> sequences, labels = [[0, 1, 2], [1, 0, 2], [3, 2]], [0, 1, 3]
-        >>> data = am.cyclic_data(sequences, labels, am.token_graphs(sequences, labels, 4))
+        >>> data = am.graphs.cyclic_data(sequences, labels, am.token_graphs(sequences, labels, 4))
         >>> data.index.tolist(), data.sequences
         ([0, 1], [[0, 1], [1, 0]])
     """
@@ -160,7 +160,7 @@ def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:
     Example:
         >>> import attnmargin as am
         >>> graphs = am.token_graphs([[0, 1], [0, 1]], [0, 1], 2)
-        >>> am.cyclic_basis([[1.0, 0.0], [0.0, 1.0]], graphs).shape
+        >>> am.graphs.cyclic_basis([[1.0, 0.0], [0.0, 1.0]], graphs).shape
         torch.Size([1, 2, 2])
     """
     table = check_embeddings(E, check_graphs(graphs).K)
@@ -182,7 +182,7 @@ def cyclic_part(W: Array, E: Array, graphs: TokenGraphs) -> Tensor:
         >>> import attnmargin as am
         >>> graphs = am.token_graphs([[0, 1], [0, 1]], [0, 1], 2)
         >>> W, E = [[0.0, 3.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]
-        >>> am.cyclic_part(W, E, graphs)[:, 1].round(decimals=9).tolist()
+        >>> am.graphs.cyclic_part(W, E, graphs)[:, 1].round(decimals=9).tolist()
         [1.0, -1.0]
     """
     basis = cyclic_basis(E, graphs)

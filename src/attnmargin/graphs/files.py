@@ -24,7 +24,7 @@ def read_sequences(path: str | Path) -> Iterator[tuple[list[str], str]]:
         >>> import attnmargin as am, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "words.txt")
         >>> _ = path.write_text("the cat sat the\\n")
-        >>> list(am.read_sequences(path))
+        >>> list(am.graphs.read_sequences(path))
         [(['the', 'cat', 'sat'], 'the')]
     """
     path = Path(path)
@@ -87,7 +87,7 @@ def read_graphs(path: str | Path, *, unrealisable: str = "drop") -> TokenGraphs:
         >>> import attnmargin as am, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "next.jsonl")
         >>> _ = path.write_text('{"tokens": ["a", "b"], "next": "a"}\\n')
-        >>> print(am.read_graphs(path).next("b a b"))
+        >>> print(am.graphs.Automaton(am.graphs.read_graphs(path)).next("b a b"))
         a: retrieval of a over b
     """
     first, second = tee(read_sequences(path))

@@ -1,11 +1,15 @@
 """Next-token data as attention data, and the heads of paper C."""
 
+import torch
 from torch import Tensor
 
 from attnmargin.attention.heads import ScoreHead
 from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, integers
+from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData, token_ids
+from attnmargin.data.random import normal
 
 
 def _table(E: Array) -> Tensor:
@@ -36,7 +40,7 @@ def next_token_data(E: Array, sequences: Array, mask: Array | None = None) -> At
 
     Example:
         >>> import attnmargin as am
-        >>> data = am.next_token_data([[1.0, 0.0], [0.0, 1.0]], [[0, 1, 0], [1]])
+        >>> data = am.graphs.next_token_data([[1.0, 0.0], [0.0, 1.0]], [[0, 1, 0], [1]])
         >>> data.z.tolist(), data.mask.tolist()
         ([[1.0, 0.0], [0.0, 1.0]], [[True, True, True], [True, False, False]])
     """
@@ -72,12 +76,14 @@ def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None =
 
     Returns:
         A head for :func:`attnmargin.train` and its kin: with ``loss="log"`` as in Theorem 3, or
-        ``"squared"``. For cross-entropy over the vocabulary see :class:`attnmargin.VocabularyHead`.
+        ``"squared"``. For cross-entropy over the vocabulary see
+        :class:`attnmargin.heads.VocabularyHead`.
 
     Example:
         >>> import attnmargin as am, torch
         >>> E, sequences, labels = torch.eye(3), [[0, 1, 2], [1, 2, 1]], [0, 2]
-        >>> data, head = am.next_token_data(E, sequences), am.next_token_head(E, sequences, labels)
+        >>> data = am.graphs.next_token_data(E, sequences)
+        >>> head = am.graphs.next_token_head(E, sequences, labels)
         >>> run = am.train(data, head=head, loss="log", lr=0.01, steps=4000, record=4000)
         >>> graphs = am.token_graphs(sequences, labels, 3)
         >>> bool(am.correlation(run.W[-1], am.solve(am.graph_problem(E, graphs)).W) > 0.99)
@@ -105,3 +111,50 @@ def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None =
     wanted = _rows(classes, y.unsqueeze(-1))
     scores = (_rows(table, ids) * wanted).sum(-1)
     return ScoreHead(scores if mask is None else scores.masked_fill(~mask, 0.0))
+
+
+def random_next_tokens(
+    K: int,
+    d: int,
+    n: int,
+    T: int,
+    trials: int | None = None,
+    *,
+    name: str = "sample",
+    seed: int = 0,
+    acyclic: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Random next-token data as in paper C, Appendix D; each trial has a seed of its own.
+
+    Embeddings are uniform on the unit sphere, tokens uniform over the vocabulary. The label is a
+    token of the sequence, at random, or the one of highest priority, for which the order of the
+    ids stands, if the data are to be acyclic.
+
+    Args:
+        K, d: size of the vocabulary and width; n, T: number of sequences and their length.
+        trials: the batch; None for one instance without batch dimension.
+
+    Returns:
+        Embeddings ``(*B, K, d)``, sequences ``(*B, n, T)`` and labels ``(*B, n)``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> drawn = am.graphs.random_next_tokens(6, 8, 6, 4, trials=100, name="C:fig4")
+        >>> E, sequences, labels = drawn
+        >>> E.shape, sequences.shape, labels.shape
+        (torch.Size([100, 6, 8]), torch.Size([100, 6, 4]), torch.Size([100, 6]))
+    """
+    count = 1 if trials is None else trials
+    check_whole(K=K, d=d, n=n, T=T, trials=count)
+    drawn: list[tuple[Tensor, Tensor, Tensor]] = []
+    for trial in range(count):
+        generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))
+        E = normal((K, d), generator)
+        ids = torch.randint(0, K, (n, T), generator=generator)
+        place = torch.randint(0, T, (n, 1), generator=generator)
+        label = ids.amin(-1) if acyclic else ids.gather(-1, place)[:, 0]
+        drawn.append((E, ids, label))
+    if trials is None:
+        return drawn[0]
+    parts = [torch.stack(part) for part in zip(*drawn, strict=True)]
+    return parts[0], parts[1], parts[2]

@@ -59,7 +59,7 @@ def uniqueness(solution: Solution) -> Any:
 
 def _one(solution: Solution, index: tuple[int, ...]) -> Uniqueness:
     """The nuclear norm, one problem."""
-    problem = solution.problem[index].to(torch.float64)
+    problem = solution.problem[index].as_dtype(torch.float64)
     W, dual = (x[index].to(torch.float64) for x in (solution.W, solution.dual))
     if float(Nuclear().value(W)) == 0.0:
         return Uniqueness.UNIQUE
@@ -97,7 +97,7 @@ def _matrix(coefficients: Tensor, r: int) -> Tensor:
 
 def _second(solution: Solution, index: tuple[int, ...], D: Tensor) -> bool:
     """Whether a step along ±D leads to another certified solution."""
-    problem = solution.problem[index].to(torch.float64)
+    problem = solution.problem[index].as_dtype(torch.float64)
     W, dual = (x[index].to(torch.float64) for x in (solution.W, solution.dual))
     step = _FAR * torch.linalg.matrix_norm(W) / torch.linalg.matrix_norm(D)
     for sign in (1.0, -1.0):

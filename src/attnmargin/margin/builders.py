@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
 from attnmargin.base.errors import InputError
+from attnmargin.base.places import place_words
 from attnmargin.data.attention_data import check_queries, check_tokens, plus_minus_one, token_ids
 from attnmargin.margin.problem import MarginProblem, RowNames
 
@@ -33,18 +34,13 @@ class _Layout:
         return x.expand(*self.tokens, *extra)
 
 
-def _where(position: Tensor, several: bool) -> str:
-    """The place of one sequence, and of its query if there are several, in words."""
-    *batch, i, k = (int(index) for index in position)
-    words = f"sequence {i}" + (f", query {k}" if several else "")
-    return words + (f" of problem {tuple(batch)}" if batch else "")
-
-
 def _refuse(wrong: Tensor, got: str, needs: str, argument: str) -> None:
     """Raise if any sequence, query ``(*B, n, K)`` is wrong."""
     if bool(wrong.any()):
-        place = _where(wrong.nonzero()[0], several=wrong.shape[-1] > 1)
-        raise InputError(argument, f"{got} in {place}", needs)
+        place = wrong.nonzero()[0].tolist()
+        place = place if wrong.shape[-1] > 1 else place[:-1]
+        where = place_words(place, wrong.ndim - 2)
+        raise InputError(argument, f"{got} in {where}", needs)
 
 
 def _selected(selection: Array, X: Tensor, z: Tensor, argument: str = "selection") -> Tensor:

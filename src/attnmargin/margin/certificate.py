@@ -89,7 +89,7 @@ class Certificate:
         """Members of the batch, as a tensor would give them."""
         return replace(self, **{name: getattr(self, name)[index] for name in _NUMBERS})
 
-    def on(self, device: torch.device | str) -> "Certificate":
+    def to(self, device: torch.device | str) -> "Certificate":
         """The same numbers on a device."""
         return replace(self, **{name: getattr(self, name).to(device) for name in _NUMBERS})
 
@@ -147,7 +147,7 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     dtype = problem.left.dtype
     W = _numbers("W", W, problem, problem.shape)
     dual = _numbers("dual", dual, problem, (problem.M,))
-    problem = problem.to(torch.float64)
+    problem = problem.as_dtype(torch.float64)
     length = problem.lengths()
     lower, dual_error, valid, total = _dual_side(problem, norm, dual)
     finite = torch.isfinite(W).all(-1).all(-1)

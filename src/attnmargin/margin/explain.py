@@ -5,6 +5,7 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
+from attnmargin.base.places import sequence_words
 from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
 
 _MOST_ROWS = 12
@@ -13,7 +14,7 @@ _MOST_ROWS = 12
 def _subject(sequence: int, position: int) -> str:
     if position == LAST_TOKEN:
         return f"the graph of last token {sequence}"
-    return f"sequence {sequence}" + (f", query {position}" if position >= 0 else "")
+    return sequence_words(sequence, position if position >= 0 else None)
 
 
 def row_words(problem: MarginProblem, row: int) -> str:

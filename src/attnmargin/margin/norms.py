@@ -9,7 +9,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.base.errors import InputError, check_number
+from attnmargin.base.checks import check_number
+from attnmargin.base.errors import InputError
 
 
 class Norm(ABC):

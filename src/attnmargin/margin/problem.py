@@ -13,17 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.base.arrays import (
-    Array,
-    booleans,
-    broadcast,
-    check_index,
-    finite,
-    floats,
-    integers,
-)
+from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, integers
+from attnmargin.base.checks import check_index
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import read_npz, write_npz
+from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.margin.norms import scaled_norm
 
 _ROWS = ("left", "query", "bound", "equality", "mask")
@@ -97,13 +90,13 @@ class MarginProblem:
         left = scaled_norm(self._grouped(self.left))
         return (left * scaled_norm(self.query).unsqueeze(-1)).flatten(-2)
 
-    def on(self, device: torch.device | str) -> "MarginProblem":
+    def to(self, device: torch.device | str) -> "MarginProblem":
         """The same rows on a device."""
         rows = {name: getattr(self, name).to(device) for name in _ROWS}
         names = (getattr(self.names, field.name).to(device) for field in fields(RowNames))
         return MarginProblem(**rows, names=RowNames(*names))
 
-    def to(self, dtype: torch.dtype) -> "MarginProblem":
+    def as_dtype(self, dtype: torch.dtype) -> "MarginProblem":
         """The same rows in another dtype."""
         if self.left.dtype == dtype:
             return self

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from attnmargin.base.arrays import floats, integers
 from attnmargin.base.errors import InaccurateError, InfeasibleError, InputError
-from attnmargin.base.files import read_npz, write_npz
+from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.margin.certificate import Certificate, Status, certify, tolerance
 from attnmargin.margin.explain import explain_infeasible
 from attnmargin.margin.norms import Frobenius, Norm, as_norm
-from attnmargin.margin.problem import MarginProblem
+from attnmargin.margin.problem import LAST_TOKEN, MarginProblem
 from attnmargin.version import VERSION
 
 # A row counts as tight when its slack is below this multiple of the certificate's tolerance, as a
@@ -98,7 +98,7 @@ class Solution:
 
         Where a problem is infeasible: the rows of the proof.
         """
-        problem = self.problem.to(torch.float64)
+        problem = self.problem.as_dtype(torch.float64)
         W = self.W.to(torch.float64)
         size = Frobenius().value(W).unsqueeze(-1)
         rounding = _ROUNDING * torch.finfo(self.W.dtype).eps
@@ -119,14 +119,14 @@ class Solution:
             iterations=self.iterations[index],
         )
 
-    def on(self, device: torch.device | str) -> "Solution":
+    def to(self, device: torch.device | str) -> "Solution":
         """The same solution on a device."""
         return replace(
             self,
-            problem=self.problem.on(device),
+            problem=self.problem.to(device),
             W=self.W.to(device),
             dual=self.dual.to(device),
-            certificate=self.certificate.on(device),
+            certificate=self.certificate.to(device),
             iterations=self.iterations.to(device),
         )
 
@@ -193,3 +193,34 @@ def _limit(stored: Any) -> int:
     if np.shape(stored) != () or np.asarray(stored).dtype.kind not in "iu" or stored < 1:
         raise InputError("rank_limit", f"{stored!s:.80}", "a whole number of at least 1")
     return int(stored)
+
+
+def support_tokens(solution: Solution) -> Tensor:
+    """Tokens that lie exactly one margin below the selected one (paper A, Definition 2).
+
+    They guard the selection and decide the direction: all others could be taken away.
+
+    Args:
+        solution: of a :func:`token_problem`.
+
+    Returns:
+        bool ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.token_problem([[[2.0], [1.0], [-5.0]]], [[1.0]], [0])
+        >>> am.selections.support_tokens(am.solve(problem)).tolist()
+        [[False, True, False]]
+    """
+    problem = solution.problem
+    names, batch = problem.names, problem.batch_shape
+    graph = bool((names.position == LAST_TOKEN).any())
+    if graph or bool((names.other < 0).any()) or problem.M == 0:
+        raise InputError("solution", "one without pairs of tokens", "that of a token_problem")
+    Q = problem.query.shape[-2]
+    rows = (*batch, Q, problem.M // Q)
+    guards = torch.zeros(*rows[:-1], rows[-1] + 1, dtype=torch.bool, device=problem.left.device)
+    other = names.other.expand(*batch, problem.M).reshape(rows)
+    guards.scatter_(-1, other, solution.support.reshape(rows))
+    K = int(names.position.max()) + 1
+    return guards.unflatten(-2, (Q // K, K)) if K > 0 else guards

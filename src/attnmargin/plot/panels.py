@@ -1,7 +1,7 @@
 """Plot data of figures with several panels → picture: curves with bands, bars, points, arrows."""
 
 import textwrap
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import IO, TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,15 @@ def draw_picture(picture: Picture) -> "Figure":
         _draw_panel(figure.add_subplot(rows, columns, k + 1), panel)
     figure.supxlabel(caption, fontsize=9, x=0.01, ha="left")
     return figure
+
+
+def save(figure: "Figure", kind: str, stream: IO[bytes]) -> None:
+    """Write a figure as "png", "svg" or "pdf"; the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with rc_context({"svg.hashsalt": "attnmargin"}):
+        figure.savefig(stream, format=kind, dpi=110, metadata=stamp)
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:

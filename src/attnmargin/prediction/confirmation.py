@@ -9,11 +9,13 @@ from torch import Tensor
 
 from attnmargin.attention.score import scores
 from attnmargin.attention.softmax import objective, probabilities, sequences
-from attnmargin.base.errors import InputError, check_kind
+from attnmargin.base.checks import check_kind
+from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Progress
 from attnmargin.margin.builders import token_problem
+from attnmargin.margin.implied import implied_method
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.selections.local_optimality import locality
-from attnmargin.selections.search import Progress
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import excess_loss, staying_loss
 from attnmargin.training import Trajectory, train
@@ -132,10 +134,10 @@ def confirm(
     run = train(
         prediction.data,
         prediction.parameter,
-        "gd" if prediction.p == 2.0 else "mirror",
-        prediction.p,
-        lr,
-        steps,
+        implied_method(prediction.p),
+        p=prediction.p,
+        lr=lr,
+        steps=steps,
         loss=prediction.loss,
         head="linear" if prediction.head is None else prediction.head,
         init=init,

@@ -1,7 +1,6 @@
 """The main job: what attention will select, in which direction it grows, and who says so."""
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any, final
 
 import numpy as np
@@ -11,29 +10,26 @@ from torch import Tensor
 
 from attnmargin.attention.heads import Head, HeadLike, as_head
 from attnmargin.attention.losses import Loss
-from attnmargin.attention.score import score_rounding, scores, tied_tokens
-from attnmargin.base.errors import InputError, check_kind, check_number
+from attnmargin.attention.score import refuse_ties
+from attnmargin.base.checks import check_kind, check_number
+from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import finite_problem, token_problem
 from attnmargin.margin.certificate import Status
+from attnmargin.margin.implied import check_parameter, implied_norm
 from attnmargin.margin.norms import Norm
 from attnmargin.margin.solution import Solution
+from attnmargin.prediction.sentences import verdict_sentence
+from attnmargin.prediction.verdict import Verdict
 from attnmargin.selections.composition import optimal_composition, unique_composition
 from attnmargin.selections.local_optimality import support_of
-from attnmargin.selections.search import Progress, Search
+from attnmargin.selections.search import Search
 from attnmargin.solvers import solve
 from attnmargin.theory.check import Check, Outcome, holds
-from attnmargin.theory.facts import Facts, norm_of
+from attnmargin.theory.facts import PREDICTED, Facts
 from attnmargin.theory.sets import set_checks
-from attnmargin.theory.table import all_checks
-
-
-class Verdict(StrEnum):
-    """How sure a prediction is."""
-
-    GUARANTEED = "guaranteed"
-    CONJECTURED = "conjectured"
-    DEPENDS = "depends on the start"
+from attnmargin.theory.table import Grounds, all_checks
 
 
 @final
@@ -51,8 +47,16 @@ class Prediction:
     solution: Solution  # direction, margin, support and certificate of the selection
     finite: Solution | None  # the finite part, where sets are selected
     checks: list[Check]
+    grounds: Grounds | None  # the checks that decide the verdict; None where sets are selected
     searches: NDArray[Any] | None  # Search per instance, shape *B; None where sets are selected
     verdict: Any  # a Verdict, or a numpy array of them
+
+    @property
+    def chosen(self) -> Tensor:
+        """The selection as sets, bool ``(*B, n, T)``."""
+        if self.selection.dtype == torch.bool:
+            return self.selection
+        return torch.nn.functional.one_hot(self.selection, self.data.T).bool()
 
     @property
     def direction(self) -> Tensor:
@@ -89,6 +93,21 @@ class Prediction:
         found: Search = self.searches.item()
         return found
 
+    @property
+    def deciding(self) -> list[Check]:
+        """The three checks that decide the verdict."""
+        own = self.grounds
+        if own is None:
+            return self.checks[:3]
+        theorem = own.one_sequence if self.data.n == 1 else own.long_step
+        if np.all(self.verdict == Verdict.CONJECTURED):
+            return [own.conjecture, theorem, own.no_rest]
+        return [theorem, own.no_rest, own.only_one]
+
+    def explain(self) -> str:
+        """Say how sure the prediction of one instance is, and why."""
+        return verdict_sentence(self)
+
     def check(self, label: str) -> Check:
         """One check by its label, such as "A: Theorem 6"."""
         for check in self.checks:
@@ -96,19 +115,19 @@ class Prediction:
                 return check
         raise InputError("label", repr(label), "a label of one of the checks")
 
-    def on(self, data: AttentionData) -> "Prediction":
+    def beside(self, data: AttentionData) -> "Prediction":
         """The same prediction with its tensors where the data are."""
         device, searches = data.X.device, None
         if self.searches is not None:
             searches = np.empty_like(self.searches)
             for index, search in np.ndenumerate(self.searches):
-                searches[index] = search.on(device)
+                searches[index] = search.to(device)
         return replace(
             self,
             data=data,
             selection=self.selection.to(device),
-            solution=self.solution.on(device),
-            finite=None if self.finite is None else self.finite.on(device),
+            solution=self.solution.to(device),
+            finite=None if self.finite is None else self.finite.to(device),
             searches=searches,
         )
 
@@ -122,6 +141,7 @@ class Prediction:
             solution=self.solution[index],
             finite=None if self.finite is None else self.finite[index],
             checks=[check[index] for check in self.checks],
+            grounds=None if self.grounds is None else self.grounds[index],
             searches=None if self.searches is None else np.asarray(self.searches[index]),
             verdict=self.verdict[index],
         )
@@ -182,13 +202,13 @@ def predict(
         # Small exact problems, one after the other: the CPU's compiled solvers are for them.
         home = predict(data.to("cpu"), parameter, p, loss=loss, head=head, limit=limit,
                        progress=progress)  # fmt: skip
-        return home.on(data)
+        return home.beside(data)
     chosen = as_head(head)
     if chosen is not None:
         return _predict_sets(data, parameter, p, loss, chosen)
-    _refuse_ties(data)
+    refuse_ties(data, "data", "a unique best token per sequence; these scores tie")
     facts = Facts(data, parameter, p, loss, limit, progress)
-    checks = all_checks(facts)
+    checks, grounds = all_checks(facts)
     searches = np.empty(tuple(data.batch_shape), dtype=object)
     for index, search in zip(np.ndindex(*data.batch_shape), facts.searches, strict=True):
         searches[index] = search
@@ -203,38 +223,18 @@ def predict(
         facts.solution,
         None,
         checks,
+        grounds,
         searches,
-        _verdict(facts, checks),
+        _verdict(facts, grounds),
     )
 
 
-def _refuse_ties(data: AttentionData) -> None:
-    tied = tied_tokens(data)
-    if bool(tied.any()):
-        place = tied.nonzero()[0].tolist()
-        gamma = scores(data)[tuple(place)]
-        near = gamma >= gamma.amax() - score_rounding(data).flatten().amax()
-        tokens = near.nonzero().flatten().tolist()
-        best = f"{float(gamma.amax()):g}"
-        got = f"tokens {tokens} with the same best score {best} in {_place(data, place)}"
-        raise InputError("data", got, "one best token per sequence: which one wins is not decided")
-
-
-def _place(data: AttentionData, place: list[int]) -> str:
-    batch = len(data.batch_shape)
-    words = f"sequence {place[batch]}"
-    if len(place) > batch + 1:
-        words += f", query {place[batch + 1]}"
-    return words + (f" of instance {tuple(place[:batch])}" if batch else "")
-
-
-def _verdict(facts: Facts, checks: list[Check]) -> Any:
+def _verdict(facts: Facts, grounds: Grounds) -> Any:
     """A :class:`Verdict`, or an array of them."""
-    by = {check.label: holds(check) for check in checks}
-    free = by["A: Theorem 3, by the queries"] & facts.alone
+    free = holds(grounds.no_rest) & facts.alone
     single = facts.of_searches("total") == 1  # one token per sequence: nothing to choose
-    guaranteed = by["A: Theorem 4"] | (by["A: Theorem 6"] & free) | single
-    return _words(guaranteed, by["A: Conjecture of Section 5.2"])
+    long = holds(grounds.long_step) & free
+    return _words(holds(grounds.one_sequence) | long | single, holds(grounds.conjecture))
 
 
 def _words(guaranteed: Tensor, conjectured: Tensor) -> Any:
@@ -248,7 +248,8 @@ def _predict_sets(
     data: AttentionData, parameter: str, p: float, loss: str | Loss, head: Head
 ) -> Prediction:
     """The prediction for a head that mixes tokens: sets, their direction, and the finite part."""
-    norm = norm_of(parameter, float(p))
+    check_parameter(parameter, PREDICTED)
+    norm = implied_norm(parameter, float(p))
     share = optimal_composition(data, head)
     solution = solve(token_problem(data.X, data.z, share > 0, data.mask), norm)
     finite = solve(finite_problem(data.X, data.z, share, data.mask), norm)
@@ -267,6 +268,7 @@ def _predict_sets(
         solution,
         finite,
         checks,
+        None,
         None,
         _words(torch.zeros_like(possible), possible),
     )

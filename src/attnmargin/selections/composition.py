@@ -75,8 +75,8 @@ def optimal_composition(data: AttentionData, head: Head | None = None) -> Tensor
     Example:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 1.0]], [1.0], [1.0, 0.5])
-        >>> head = am.QuadraticHead(data.v, 1.0)
-        >>> am.optimal_composition(data, head).round(decimals=6).tolist()
+        >>> head = am.heads.QuadraticHead(data.v, 1.0)
+        >>> am.selections.optimal_composition(data, head).round(decimals=6).tolist()
         [[0.625, 0.375]]
     """
     gamma = head_scores(data, head)

@@ -25,7 +25,7 @@ def score_barrier(data: AttentionData, W: Array, selection: Array) -> Tensor:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[3.0, 0.0], [5.0, 1.0], [2.0, 2.0]]], [[1, 0]], [1], [0, 1])
         >>> W = [[1.0, 0.0], [0.0, 0.0]]  # logits 3, 5, 2; scores 0, 1, 2
-        >>> float(am.score_barrier(data, W, [1]))
+        >>> float(am.selections.score_barrier(data, W, [1]))
         1.0
     """
     a = logits(data, W)
@@ -48,7 +48,7 @@ def in_direction_cone(
 
     Example:
         >>> import attnmargin as am
-        >>> bool(am.in_direction_cone([[4.0, 3.0]], [[1.0, 0.0]], mu=0.25, radius=5.0))
+        >>> bool(am.selections.in_direction_cone([[4.0, 3.0]], [[1.0, 0.0]], mu=0.25, radius=5.0))
         True
     """
     for name, value in (("mu", mu), ("radius", radius), ("p", p)):

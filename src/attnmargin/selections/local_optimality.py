@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention.score import check_selection, high_tokens, support_tokens
+from attnmargin.attention.score import check_selection, high_tokens
 from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Norm
-from attnmargin.margin.solution import Solution
+from attnmargin.margin.solution import Solution, support_tokens
 from attnmargin.solvers import solve
 
 # Largest gap and violation of a solution whose support tokens can be told from the others. Where
@@ -53,7 +53,7 @@ def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "
     Example:
         >>> import attnmargin as am
         >>> data = am.random_data(2, 3, 4, name="locality")
-        >>> am.locality(data, [am.optimal_tokens(data).tolist(), [0, 0]]).local.tolist()
+        >>> am.selections.locality(data, [am.optimal_tokens(data).tolist(), [0, 0]]).local.tolist()
         [True, False]
     """
     index = check_selection(data, selection)
@@ -118,7 +118,7 @@ def locally_optimal(
     Example:
         >>> import attnmargin as am
         >>> data = am.random_data(2, 3, 4, name="locality")
-        >>> bool(am.locally_optimal(data, am.optimal_tokens(data)))
+        >>> bool(am.selections.locally_optimal(data, am.optimal_tokens(data)))
         True
     """
     found = locality(data, selection, norm)
@@ -137,7 +137,7 @@ def label_margin(data: AttentionData, selection: Array, p: float = 2.0) -> Tenso
     Example:
         >>> import attnmargin as am
         >>> data = am.AttentionData([[[2.0], [1.0]], [[-4.0], [-0.5]]], [[1.0], [1.0]], [1, -1])
-        >>> am.label_margin(data, [[0, 0], [1, 1]]).tolist()
+        >>> am.selections.label_margin(data, [[0, 0], [1, 1]]).tolist()
         [2.0, 0.5]
     """
     if data.y is None:

@@ -7,7 +7,7 @@ support token of higher score is replaced by that one, as training would do.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -17,17 +17,17 @@ from torch import Tensor
 
 from attnmargin.attention.score import barrier, high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
-from attnmargin.base.errors import InputError, check_kind
+from attnmargin.base.checks import check_kind
+from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Progress
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import seed_of
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius, Norm, as_norm
 from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import Locality, locality
 from attnmargin.solvers import solve
-
-Progress = Callable[[int, int], None]
 
 # Numbers that the rows of one batched solve may have together.
 _CHUNK = 1 << 21
@@ -63,10 +63,10 @@ class Search:
         """Margin ``1/‖W‖`` of each selection, ``(S,)``."""
         return self.solution.margin
 
-    def on(self, device: torch.device | str) -> "Search":
+    def to(self, device: torch.device | str) -> "Search":
         """The same on a device."""
         parts = {name: getattr(self, name).to(device) for name in ("selections", "marginal")}
-        return replace(self, solution=self.solution.on(device), **parts)
+        return replace(self, solution=self.solution.to(device), **parts)
 
     def __contains__(self, selection: Tensor) -> bool:
         known = torch.cat((self.selections, self.marginal))
@@ -169,7 +169,7 @@ def local_selections(
 
     Example:
         >>> import attnmargin as am
-        >>> found = am.local_selections(am.random_data(3, 4, 3, name="search"))
+        >>> found = am.selections.local_selections(am.random_data(3, 4, 3, name="search"))
         >>> print(found)
         5 locally optimal selections; searched 64 of 64
     """

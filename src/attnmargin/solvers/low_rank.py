@@ -10,7 +10,7 @@ both factors, and the step to its solution is as long as pays; the best end is k
 import torch
 from torch import Tensor
 
-from attnmargin.data.random import seed_of
+from attnmargin.base.seeds import seed_of
 from attnmargin.margin.norms import Nuclear
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.solvers.frobenius.method import flatten, solve_frobenius

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, MissingPackageError
-from attnmargin.data.random import seed_of
+from attnmargin.base.seeds import seed_of
 
 Row = dict[str, Any]
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
@@ -64,7 +64,7 @@ def read_corpus(
         >>> import attnmargin as am, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "reviews.csv")
         >>> _ = path.write_text("text,label\\nwonderful,1\\nboring,0\\n")
-        >>> corpus = am.read_corpus(path)
+        >>> corpus = am.text.read_corpus(path)
         >>> corpus.texts, corpus.labels.tolist(), corpus.classes
         (['wonderful', 'boring'], [1, 0], ('0', '1'))
     """
@@ -86,7 +86,7 @@ def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpu
     if corpus.splits is not None and {"train", "test"} <= set(corpus.splits):
         return corpus.split("train"), corpus.split("test")
     if not 0.0 < share < 1.0:
-        raise InputError("--test-share", f"{share:g}", "a share above 0 and below 1")
+        raise InputError("share", f"{share:g}", "a share above 0 and below 1")
     order = np.random.default_rng(seed_of("text split", base=seed)).permutation(len(corpus))
     count = max(1, round(share * len(corpus)))
     if count >= len(corpus):

@@ -38,7 +38,7 @@ def download_reviews(
         >>> import attnmargin as am, pathlib, tempfile
         >>> folder = pathlib.Path(tempfile.mkdtemp())
         >>> (folder / "aclImdb").mkdir()
-        >>> am.download_reviews(folder).name  # it is there
+        >>> am.text.download_reviews(folder).name  # it is there
         'aclImdb'
     """
     target = Path(folder) / "aclImdb"

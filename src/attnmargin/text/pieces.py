@@ -14,8 +14,10 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.base.errors import InputError, MissingPackageError, check_whole
-from attnmargin.base.files import make_folder, read_npz, write_npz
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import InputError, MissingPackageError
+from attnmargin.base.files import make_folder
+from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.text.corpus import Corpus
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -91,8 +93,8 @@ def word_pieces(
 
     Example:
         >>> import attnmargin as am, numpy as np
-        >>> corpus = am.Corpus(["a good film", "bad"], np.array([1, 0]), ("neg", "pos"))
-        >>> pieces = am.word_pieces(corpus, am.word_list(corpus.texts))
+        >>> corpus = am.text.Corpus(["a good film", "bad"], np.array([1, 0]), ("neg", "pos"))
+        >>> pieces = am.text.word_pieces(corpus, am.text.word_list(corpus.texts))
         >>> [pieces.vocabulary[k] for k in pieces.ids[:5]]
         ['[CLS]', 'a', 'good', 'film', '[SEP]']
     """
@@ -135,7 +137,7 @@ def word_list(texts: Sequence[str], least: int = 1) -> list[str]:
 
     Example:
         >>> import attnmargin as am
-        >>> am.word_list(["good good film", "film"], least=2)
+        >>> am.text.word_list(["good good film", "film"], least=2)
         ['[PAD]', '[UNK]', '[CLS]', '[SEP]', 'good', 'film']
     """
     counts = Counter(word for text in texts for word in _words(text))

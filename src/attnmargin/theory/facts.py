@@ -17,29 +17,20 @@ from attnmargin.attention.score import (
     tied_tokens,
 )
 from attnmargin.attention.softmax import Objective, gradient, objective, sequences
-from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
-from attnmargin.margin.norms import Frobenius, Norm, Nuclear, as_norm
+from attnmargin.margin.implied import check_parameter, implied_norm
+from attnmargin.margin.norms import Frobenius, Norm, Nuclear
 from attnmargin.margin.problem import margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import support_of
-from attnmargin.selections.search import Progress, Search, local_selections
+from attnmargin.selections.search import Search, local_selections
 from attnmargin.solvers import solve
 from attnmargin.theory.staying import first_step
 
-PARAMETERS = ("W", "KQ")
-
-
-def norm_of(parameter: str, p: float) -> Norm:
-    """The norm that training implies: Frobenius, nuclear for (K, Q), ℓp for mirror descent."""
-    if parameter not in PARAMETERS:
-        raise InputError("parameter", repr(parameter), "'W' or 'KQ'")
-    if parameter == "KQ":
-        if p != 2.0:
-            raise InputError("p", f"{p:g} with parameter 'KQ'", "2: gradient descent on K and Q")
-        return Nuclear()
-    return Frobenius() if p == 2.0 else as_norm(float(p))
+# The parameterisations that a prediction is about: (v, W) has no fixed scores.
+PREDICTED = ("W", "KQ")
 
 
 @final
@@ -56,7 +47,8 @@ class Facts:
     norm: Norm = field(init=False)
 
     def __post_init__(self) -> None:
-        self.norm = norm_of(self.parameter, self.p)
+        check_parameter(self.parameter, PREDICTED)
+        self.norm = implied_norm(self.parameter, self.p)
 
     @property
     def on_W(self) -> bool:

@@ -11,6 +11,8 @@ from attnmargin.theory.facts import Facts
 from attnmargin.training.rates import lipschitz
 
 # Average margin below which the paper's experiments count Assumption B.1 as satisfied.
+# Name of the number of Theorem 6: how long its first step must be.
+FIRST_STEP = "length of a first step that suffices"
 AVERAGE_MARGIN = 1.1
 # Scores count as equal when they differ by less than this share of the range of all scores.
 _EQUAL = 1e-9
@@ -272,7 +274,7 @@ def theorem_6(facts: Facts) -> Check:
     ready = holds(assumption_a(facts)) & holds(assumption_c(facts)) & facts.feasible
     numbers = {}
     if facts.on_W and facts.goal.loss.always_falls:
-        numbers = {"length of a first step that suffices": facts.first_step}
+        numbers = {FIRST_STEP: facts.first_step}
     return Check(
         "A",
         "Theorem 6",

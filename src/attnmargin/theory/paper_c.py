@@ -221,7 +221,7 @@ def check_next_token(
 
     Example:
         >>> import attnmargin as am, torch
-        >>> checks = am.check_next_token(torch.eye(3), [[0, 1, 2], [1, 2]], [0, 1])
+        >>> checks = am.theory.check_next_token(torch.eye(3), [[0, 1, 2], [1, 2]], [0, 1])
         >>> print(checks[-1])
         C: Theorem 3: holds (pairs i ⇒ j 3)
     """

@@ -148,8 +148,9 @@ def check_embeddings(model: EmbeddingModel, lr: float) -> list[Check]:
 
     Example:
         >>> import attnmargin as am
-        >>> model = am.random_embeddings(am.important_tokens(4, 3, seed=0), d=512)
-        >>> checks = am.check_embeddings(model, lr=1.0)
+        >>> tokens = am.embeddings.important_tokens(4, 3, seed=0)
+        >>> model = am.embeddings.random_embeddings(tokens, d=512)
+        >>> checks = am.theory.check_embeddings(model, lr=1.0)
         >>> [str(check.outcome) for check in checks[1:4]]
         ['holds', 'holds', 'fails']
     """

@@ -1,7 +1,10 @@
 """The table of all checks."""
 
+from dataclasses import dataclass, fields
+from typing import Any, final
+
 from attnmargin.attention.losses import Loss
-from attnmargin.base.errors import check_kind, check_number
+from attnmargin.base.checks import check_kind, check_number
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.theory import paper_a, paper_a_local, paper_b
 from attnmargin.theory.check import Check
@@ -45,9 +48,33 @@ _CHECKS = (
 )
 
 
-def all_checks(facts: Facts) -> list[Check]:
-    """Every check, in the order of the papers."""
-    return [check(facts) for check in _CHECKS] + other_papers()
+@final
+@dataclass(frozen=True, eq=False)
+class Grounds:
+    """The checks that decide how sure a prediction is."""
+
+    one_sequence: Check  # Theorem 4: descent from any start ends with the best token
+    long_step: Check  # Theorem 6: so it does after a long first step
+    no_rest: Check  # Theorem 3: there is no stationary point
+    only_one: Check  # no other selection is locally optimal
+    conjecture: Check  # Assumptions B.1 and D
+
+    def __getitem__(self, index: Any) -> "Grounds":
+        """Members of the batch."""
+        return Grounds(*(getattr(self, field.name)[index] for field in fields(self)))
+
+
+def all_checks(facts: Facts) -> tuple[list[Check], Grounds]:
+    """Return every check, in the order of the papers, and those that decide a verdict."""
+    found = {check: check(facts) for check in _CHECKS}
+    grounds = Grounds(
+        one_sequence=found[paper_a.theorem_4],
+        long_step=found[paper_a.theorem_6],
+        no_rest=found[paper_a.theorem_3_by_queries],
+        only_one=found[paper_a_local.only_one],
+        conjecture=found[paper_a_local.conjecture],
+    )
+    return [*found.values(), *other_papers()], grounds
 
 
 def check_theory(
@@ -63,7 +90,7 @@ def check_theory(
     Args:
         data: tokens, queries, labels and head, with any batch.
         parameter, p, loss: how it would be trained; see :func:`attnmargin.train`.
-        limit: of :func:`attnmargin.local_selections`, which decides Assumption D.
+        limit: of :func:`attnmargin.selections.local_selections`, which decides Assumption D.
 
     Returns:
         A list of :class:`Check`, in the order of the papers; each outcome is "holds", "fails" or
@@ -71,10 +98,10 @@ def check_theory(
 
     Example:
         >>> import attnmargin as am
-        >>> checks = am.check_theory(am.random_data(2, 2, 4, name="theory"))
+        >>> checks = am.theory.check_theory(am.random_data(2, 2, 4, name="theory"))
         >>> print(next(check for check in checks if check.label == "A: Assumption B.2"))
         A: Assumption B.2: holds (largest difference of such scores 0, smallest score gap 0.196371)
     """
     check_kind("data", data, AttentionData)
     p = check_number("p", p, "a number p > 1")
-    return all_checks(Facts(data, parameter, p, loss, limit))
+    return all_checks(Facts(data, parameter, p, loss, limit))[0]

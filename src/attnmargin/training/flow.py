@@ -17,7 +17,8 @@ from attnmargin.attention.heads import HeadLike
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.softmax import objective
 from attnmargin.base.arrays import tiny
-from attnmargin.base.errors import InputError, check_kind, check_whole
+from attnmargin.base.checks import check_kind, check_whole
+from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
 from attnmargin.training.loop import precision_notes

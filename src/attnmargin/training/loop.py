@@ -12,11 +12,13 @@ from attnmargin.attention.heads import HeadLike
 from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.attention.softmax import Objective, Slope, objective
 from attnmargin.base.arrays import Array, as_tensor
+from attnmargin.base.checks import check_kind, check_number, check_whole
 from attnmargin.base.compiled import can_compile
-from attnmargin.base.errors import InputError, check_kind, check_number, check_whole
+from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.implied import METHODS, check_parameter
 from attnmargin.training.rates import Guarded, Rate, Rates, as_rates
-from attnmargin.training.start import PARAMETERS, fixed_directions, joint_start, movable_start
+from attnmargin.training.start import fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 
@@ -28,6 +30,7 @@ def train(
     data: AttentionData,
     parameter: str = "W",
     method: str = "gd",
+    *,
     p: float | Array = 2.0,
     lr: Rate = 0.1,
     steps: int = 2000,
@@ -37,7 +40,6 @@ def train(
     penalty: float = 0.0,
     init: Any = None,
     record: int = 1,
-    *,
     width: int | None = None,
     fixed: Array | None = None,
     watch: Watch | None = None,
@@ -104,8 +106,7 @@ def train(
 
 
 def _check(parameter: str, steps: int, record: int) -> None:
-    if parameter not in PARAMETERS:
-        raise InputError("parameter", repr(parameter), f"one of {', '.join(PARAMETERS)}")
+    check_parameter(parameter)
     check_whole(0, steps=steps)
     check_whole(record=record)
 
@@ -120,7 +121,7 @@ def _check_guard(lr: Rate | tuple[Rate, ...], fits: bool) -> None:
 def _rule(
     data: AttentionData, method: str, p: float | Array, normalize: bool, penalty: float, lr: Rate
 ) -> Rule:
-    if method not in ("gd", "mirror"):
+    if method not in METHODS:
         raise InputError("method", repr(method), "'gd' or 'mirror'")
     power = _power(data, p)
     if method == "gd" and not (isinstance(power, float) and power == 2.0):

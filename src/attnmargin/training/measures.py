@@ -57,7 +57,7 @@ def composed_correlation(W: Array, finite: Array, direction: Array) -> Tensor:
     Example:
         >>> import attnmargin as am
         >>> W, finite, direction = [[3.0, 4.0, 0.0]], [[0.0, 2.0, 0.0]], [[1.0, 0.0, 0.0]]
-        >>> float(am.composed_correlation(W, finite, direction))
+        >>> float(am.measures.composed_correlation(W, finite, direction))
         1.0
     """
     first, second = _pair(W, direction)
@@ -100,7 +100,7 @@ def misalignment(W: Array, solution: Array) -> Tensor:
 
     Example:
         >>> import attnmargin as am
-        >>> float(am.misalignment([[1.0, 0.0]], [[1.0, 1e-9]])) > 0.0
+        >>> float(am.measures.misalignment([[1.0, 0.0]], [[1.0, 1e-9]])) > 0.0
         True
     """
     first, second = _pair(W, solution)
@@ -118,7 +118,7 @@ def largest_probability(data: AttentionData, W: Array) -> Tensor:
     Example:
         >>> import attnmargin as am
         >>> data = am.random_data(3, 4, 5, name="probability")
-        >>> float(am.largest_probability(data, [[0.0] * 5] * 5))
+        >>> float(am.measures.largest_probability(data, [[0.0] * 5] * 5))
         0.25
     """
     s = probabilities(data, W).amax(-1)
@@ -133,7 +133,7 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
     Example:
         >>> import attnmargin as am
         >>> data = am.random_data(3, 4, 5, name="probability")
-        >>> float(am.token_probability(data, [[0.0] * 5] * 5))
+        >>> float(am.measures.token_probability(data, [[0.0] * 5] * 5))
         0.25
     """
     s = probabilities(data, W)
@@ -179,7 +179,7 @@ def rank_profile(W: Array) -> Tensor:
 
     Example:
         >>> import attnmargin as am
-        >>> am.rank_profile([[4.0, 0.0], [0.0, 1.0]]).tolist()
+        >>> am.measures.rank_profile([[4.0, 0.0], [0.0, 1.0]]).tolist()
         [1.0, 0.25]
     """
     given = finite("W", floats("W", W))
@@ -208,7 +208,7 @@ def fit_rate(x: Array, y: Array) -> Fit:
     Example:
         >>> import attnmargin as am, numpy as np
         >>> k = np.arange(1, 100)
-        >>> fit = am.fit_rate(k, 3.0 / k**0.5)
+        >>> fit = am.measures.fit_rate(k, 3.0 / k**0.5)
         >>> round(fit.slope, 9), round(fit.slope_error, 9)
         (-0.5, 0.0)
     """

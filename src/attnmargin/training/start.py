@@ -9,11 +9,11 @@ from torch import Tensor
 
 from attnmargin.attention.softmax import Sequences
 from attnmargin.base.arrays import Array, finite, floats
-from attnmargin.base.errors import InputError, check_whole
-from attnmargin.data.random import seed_of
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import InputError
+from attnmargin.base.seeds import seed_of
 from attnmargin.training.weights import Entries, Factors, Movable
 
-PARAMETERS = ("W", "KQ", "vW")
 # Singular values below this share of the largest are rounding.
 _DEPENDENT = 1e-10
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import as_tensor, floats, tiny
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import read_npz, write_npz
+from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.training.weights import Weights
 
 Watch = Mapping[str, Callable[[Tensor], Tensor]]

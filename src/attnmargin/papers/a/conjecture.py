@@ -6,10 +6,10 @@ from typing import Any
 import torch
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Progress
 from attnmargin.data.random import random_data
 from attnmargin.prediction.confirmation import Confirmation, confirm
 from attnmargin.prediction.prediction import Prediction, predict
-from attnmargin.selections.search import Progress
 from attnmargin.theory.check import holds
 
 WIDTHS = (10, 20, 30, 40, 50, 80)

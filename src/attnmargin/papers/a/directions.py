@@ -7,9 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import random_data, seed_of
+from attnmargin.data.random import random_data
 from attnmargin.margin.builders import label_problem, token_problem
+from attnmargin.margin.implied import implied_norm
 from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
@@ -55,9 +57,11 @@ def _run_fig1(task: Task) -> Arrays:
         init=init,
         penalty=PENALTY if KQ else 0.0,
         record=10,
-        progress=task.tell,
+        progress=task.progress,
     )
-    solution = solve(token_problem(data.X, data.z, run.selection[-1]), "nuc" if KQ else "fro")
+    solution = solve(
+        token_problem(data.X, data.z, run.selection[-1]), implied_norm("KQ" if KQ else "W")
+    )
     z = data.z[0].mT  # (2, n)
     return {
         "tokens": data.X[0].numpy(),
@@ -127,7 +131,7 @@ def _run_fig3(task: Task) -> Arrays:
         path.append(v)
     tokens = points.unsqueeze(1)
     svm = solve(label_problem(tokens, y, torch.zeros(20, dtype=torch.int64))).vector
-    attention = _run_fig1(Task({"parameter": "W"}, 1, task.seed, task.tell))
+    attention = _run_fig1(Task({"parameter": "W"}, 1, task.seed, task.progress))
     walked = torch.stack(path)[::10]
     return {
         "points": points.numpy(),
@@ -203,7 +207,7 @@ def _run_fig7(task: Task) -> Arrays:
         init=init,
         penalty=own.get("penalty", 0.0),
         record=own["record"],
-        progress=task.tell,
+        progress=task.progress,
     )
     problem = token_problem(data.X, data.z, run.selection[-1])
     solutions = {norm: solve(problem, norm) for norm in ("fro", "nuc")}

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from attnmargin.attention.heads import QuadraticHead
 from attnmargin.attention.softmax import probabilities
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import normal, seed_of
+from attnmargin.data.random import normal
 from attnmargin.margin.builders import finite_problem, token_problem
 from attnmargin.papers.engine.experiment import (
     Arrays,
@@ -76,7 +77,7 @@ def _run_fig9(task: Task) -> Arrays:
     data = _orthonormal(task.trials, "A:fig9", seed=task.seed)
     assert data.v is not None
     head = QuadraticHead(data.v, weight)
-    run = train(data, loss="linear", head=head, steps=2000, record=2000, progress=task.tell)
+    run = train(data, loss="linear", head=head, steps=2000, record=2000, progress=task.progress)
     s = probabilities(data, run.W[-1])
     chosen, clear = clear_cut(s, _MASKED9)
     measured = compare(data, run.W[-1:], s, chosen)
@@ -178,7 +179,7 @@ def _run_fig12(task: Task) -> Arrays:
             X.append(torch.cat((data.X[i, 0], data.z[i], data.v[i : i + 1])))
             weights.append(float(weight[i]))
         block += 1
-        task.tell(min(len(weights), task.trials), task.trials)
+        task.progress(min(len(weights), task.trials), task.trials)
     chosen = torch.stack(X[: task.trials])
     lam = torch.tensor(weights[: task.trials], dtype=torch.float64)
     trials = AttentionData(

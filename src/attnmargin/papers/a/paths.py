@@ -5,9 +5,11 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import normal, random_data, seed_of
+from attnmargin.data.random import normal, random_data
 from attnmargin.margin.builders import token_problem
+from attnmargin.margin.implied import implied_norm
 from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
@@ -38,7 +40,7 @@ def _run_path(task: Task) -> Arrays:
     data = random_data(6, 8, 10, trials=task.trials, name="A:path", seed=task.seed, min_gap=0.1)
     if kind == "local":
         return _local_path(task)
-    norm = "nuc" if kind == "KQ" else "fro"
+    norm = implied_norm(kind)
     run = regularization_path(data, list(RADII), parameter=kind)
     solution = solve(token_problem(data.X, data.z, optimal_tokens(data)), norm)
     return {"off": misalignment(run.W, solution.W).numpy(), "radius": run.steps.numpy()}
@@ -117,7 +119,7 @@ def _run_sec7(task: Task) -> Arrays:
     y = 2.0 * torch.randint(0, 2, shape, generator=generator).to(torch.float64) - 1.0
     mask = _mask(kind, generator, task.trials)
     data = AttentionData(base.X, z, y, base.v, mask)
-    run = train(data, steps=20000, record=200, progress=task.tell)
+    run = train(data, steps=20000, record=200, progress=task.progress)
     solution = solve(token_problem(data.X, data.z, run.selection[-1], mask))
     best = solve(token_problem(data.X, data.z, optimal_tokens(data), mask))
     path = regularization_path(data, [100.0, 1000.0])

@@ -64,7 +64,7 @@ def _run_fig8(task: Task) -> Arrays:
     while count < task.trials and block < _BLOCKS:
         own = _relu_trials(d, max(4 * task.trials, _LEAST), block, task.seed)
         run = train(own.data, lr=_RATE, head=own.head, init=own.W, steps=_STEPS, record=100,
-                    progress=task.tell)  # fmt: skip
+                    progress=task.progress)  # fmt: skip
         found = _kept(own, run, task.trials - count)
         for name, values in found.items():
             kept.setdefault(name, []).append(values)

@@ -8,10 +8,11 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.attention.score import optimal_tokens
-from attnmargin.base.files import make_folder
+from attnmargin.base.npz import write_npz
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import token_problem
+from attnmargin.margin.implied import implied_norm
 from attnmargin.papers.a.conjecture import WIDTHS, conjecture_experiment
 from attnmargin.papers.a.directions import PENALTY, uniform_factors
 from attnmargin.papers.a.settle import LONG_ROUNDS, ROUNDS, Settled, settle
@@ -19,6 +20,7 @@ from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
     Experiment,
+    Measurement,
     Point,
     Results,
     Task,
@@ -56,9 +58,9 @@ def _settled(
 ) -> Settled:
     parameter = task.settings["parameter"]
     if parameter == "W":
-        return settle(data, "W", tell=task.tell, rounds=rounds)
+        return settle(data, "W", progress=task.progress, rounds=rounds)
     init = uniform_factors(data, data.d, name, task.seed)
-    return settle(data, "KQ", init, PENALTY, task.tell, rounds)
+    return settle(data, "KQ", init, PENALTY, task.progress, rounds)
 
 
 # --- figures 2 and 5 ------------------------------------------------------------------------
@@ -69,7 +71,7 @@ def _run_fig5(task: Task) -> Arrays:
     name = f"A:fig5 d={d}"
     data = random_data(5, 5, d, trials=task.trials, name=name, seed=task.seed, min_gap=GAP)
     end = _settled(data, task, name, LONG_ROUNDS)
-    norm = "nuc" if parameter == "KQ" else "fro"
+    norm = implied_norm(parameter)
     solution = solve(token_problem(data.X, data.z, optimal_tokens(data)), norm)
     average = solution.problem.apply(solution.W).mean(-1).numpy()
     solved = solution.optimal.numpy()
@@ -110,16 +112,16 @@ def _claims_for(results: Results, parameter: str) -> list[Claim]:
 
 
 def _claims_fig5(results: Results) -> list[Claim]:
-    claims = [claim for key in ("W", "KQ") for claim in _claims_for(results, key)]
-    return [*claims, _explained(results)]
+    return [claim for key in ("W", "KQ") for claim in _claims_for(results, key)]
 
 
-def _explained(results: Results) -> Claim:
+def _not_local(results: Results) -> list[Measurement]:
+    """How many instances do not end locally optimal, by what they do instead."""
     kinds = np.concatenate([arrays["kind"] for arrays in results.values()])
     counts = np.bincount(kinds, minlength=len(_KINDS))
-    words = ", ".join(f"{c} {k}" for k, c in zip(_KINDS[1:], counts[1:], strict=True) if c)
-    claim = f"every Not Local instance is classified ({words or 'there is none'})"
-    return Claim(claim, float(counts[1:].sum()), "all", True)
+    total = Measurement("instances that are Not Local", float(counts[1:].sum()))
+    kinds_of = zip(_KINDS[1:], counts[1:], strict=True)
+    return [total, *(Measurement(f"Not Local: {kind}", float(c)) for kind, c in kinds_of if c)]
 
 
 def _panel(results: Results, parameter: str, title: str) -> Panel:
@@ -152,20 +154,28 @@ def _pictures_fig2(results: Results) -> list[Picture]:
 
 
 def _claims_fig2(results: Results) -> list[Claim]:
-    return [*_claims_for(results, "W"), _explained(results)]
+    return _claims_for(results, "W")
 
 
 def _not_local_files(results: Results, folder: Path) -> list[Path]:
-    """Instances whose end is not locally optimal, as files that ``predict`` opens."""
-    files = []
+    """Instances whose end is not locally optimal, as one batch that ``predict`` opens.
+
+    Tokens, queries and heads have zeros behind their own coordinates, up to the largest width;
+    ``names`` tells where each instance is from, and how its training ended.
+    """
+    widest = max(arrays["rest_v"].shape[-1] for arrays in results.values())
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in "Xzyv"}
+    names: list[str] = []
     for key, arrays in results.items():
-        for k, trial in enumerate(arrays["rest"].tolist()):
-            kind = _KINDS[int(arrays["kind"][trial])].replace(" ", "-")
-            parts = [arrays[f"rest_{name}"][k] for name in "Xzyv"]
-            inside = make_folder(folder / "instances", "out")
-            path = inside / f"not-local-{key}-trial{trial}-{kind}.npz"
-            files.append(AttentionData(*parts).save(path))
-    return files
+        kinds = arrays["kind"][arrays["rest"]]
+        names += [f"{key} trial {trial}: {_KINDS[kind]}"
+                  for trial, kind in zip(arrays["rest"], kinds, strict=True)]  # fmt: skip
+        for name, own in parts.items():
+            x = arrays[f"rest_{name}"]
+            room = widest - x.shape[-1] if name != "y" else 0
+            own.append(np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, room)]))
+    batch = {name: np.concatenate(own) for name, own in parts.items()}
+    return [write_npz(folder / "instances.npz", batch | {"names": np.array(names)})]
 
 
 # --- figure 6 -------------------------------------------------------------------------------
@@ -270,10 +280,11 @@ def _points5(parameters: tuple[str, ...]) -> tuple[Point, ...]:
 
 EXPERIMENTS = (
     Experiment("A:fig2", "Convergence of W to global and local directions", 500, _points5(("W",)),
-               _run_fig5, _claims_fig2, _pictures_fig2, source="A:fig5"),
+               _run_fig5, _claims_fig2, _pictures_fig2,
+               measurements=_not_local, source="A:fig5"),
     Experiment("A:fig5", "Convergence types and Assumption B.1, for W and (K, Q)", 500,
                _points5(("W", "KQ")), _run_fig5, _claims_fig5, _pictures_fig5,
-               files=_not_local_files),
+               measurements=_not_local, files=_not_local_files),
     Experiment("A:fig6", "Probability of global convergence", 100,
                tuple(Point(_key(p, n, T, d), {"parameter": p, "n": n, "T": T, "d": d})
                      for p in ("W", "KQ") for n, T in _CURVES for d in _D6),

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.attention.softmax import probabilities
+from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.papers.engine.experiment import Tell
+from attnmargin.margin.implied import implied_norm
 from attnmargin.selections.local_optimality import locality
 from attnmargin.training import train
 
@@ -42,11 +43,11 @@ def settle(
     parameter: str,
     init: tuple[Tensor, ...] | None = None,
     penalty: float = 0.0,
-    tell: Tell | None = None,
+    progress: Progress | None = None,
     rounds: tuple[int, ...] = ROUNDS,
 ) -> Settled:
     """Train every trial until its selection is made and locally optimal, or the rounds end."""
-    trials, norm = data.batch_shape[0], "nuc" if parameter == "KQ" else "fro"
+    trials, norm = data.batch_shape[0], implied_norm(parameter)
     result: dict[str, Any] = {
         "selection": torch.zeros(trials, data.n, dtype=torch.int64),
         "steps": torch.zeros(trials, dtype=torch.int64),
@@ -78,8 +79,8 @@ def settle(
             result[name][active] = getattr(found, name)
         going = ~(found.local & (least > _MADE))
         active, weights = active[going], tuple(x[going] for x in run.last)
-        if tell is not None:
-            tell(k + 1, len(rounds))
+        if progress is not None:
+            progress(k + 1, len(rounds))
         if not len(active):
             break
     return Settled(**{name: np.asarray(value) for name, value in result.items()})

@@ -7,6 +7,7 @@ from torch import Tensor
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
+from attnmargin.margin.implied import implied_method
 from attnmargin.papers.engine.experiment import (
     Arrays,
     Claim,
@@ -172,9 +173,9 @@ def _pictures_fig3(results: Results) -> list[Picture]:
 def _run_joint(task: Task) -> Arrays:
     p = task.settings["p"]
     data = example_2()
-    method = "gd" if p == 2.0 else "mirror"
+    method = implied_method(p)
     run = train(data, parameter="vW", method=method, p=p, lr=0.1, steps=STEPS[p],
-                record=STEPS[p] // 100, progress=task.tell)  # fmt: skip
+                record=STEPS[p] // 100, progress=task.progress)  # fmt: skip
     chosen = run.selection[-1]
     assert data.y is not None
     assert run.v is not None

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import random_data, seed_of
+from attnmargin.data.random import random_data
 from attnmargin.margin.builders import label_problem, token_problem
+from attnmargin.margin.implied import implied_method
 from attnmargin.papers.b.examples import STEPS, example_2
 from attnmargin.papers.engine.experiment import (
     Arrays,
@@ -44,7 +46,7 @@ def _start(trials: int, d: int, name: str, seed: int) -> Tensor:
 
 def descend(data: AttentionData, q: float, steps: int, **options: Any) -> Trajectory:
     """ℓq descent on W; q = 2 is gradient descent."""
-    method = "gd" if q == 2.0 else "mirror"
+    method = implied_method(q)
     return train(data, method=method, p=q, steps=steps, **options)
 
 
@@ -61,7 +63,7 @@ def _run_fig4(task: Task) -> Arrays:
     data = random_data(*_SHAPE, trials=task.trials, name="B:fig4", seed=task.seed)
     init = _start(task.trials, _SHAPE[2], "B:fig4 start", task.seed)
     run = descend(data, q, STEPS[q], lr=0.1, init=init, record=STEPS[q] // _RECORDS,
-                  progress=task.tell)  # fmt: skip
+                  progress=task.progress)  # fmt: skip
     problem = token_problem(data.X, data.z, run.selection[-1])
     solutions = {p: solve(problem, p) for p in _POWERS}
     good = torch.as_tensor(np.stack([s.optimal for s in solutions.values()])).all(0)
@@ -163,7 +165,7 @@ def _run_rates(task: Task) -> Arrays:
     p = task.settings["p"]
     data = random_data(*_SHAPE, trials=task.trials, name="B:rates", seed=task.seed, min_gap=0.1)
     run = descend(data, p, _RATE_STEPS, lr=1.0, normalize=False, record=_RATE_STEPS // 200,
-                  progress=task.tell)  # fmt: skip
+                  progress=task.progress)  # fmt: skip
     solution = solve(token_problem(data.X, data.z, run.selection[-1]), p)
     good = torch.as_tensor(np.asarray(solution.optimal))
     far = divergence(solution.W[good], run.W[1:, good], p)
@@ -222,7 +224,7 @@ def _run_path(task: Task) -> Arrays:
     p, joint = task.settings["p"], task.settings["joint"]
     if joint:
         data = example_2()
-        path = regularization_path(data, _RADII, parameter="vW", p=p, progress=task.tell)
+        path = regularization_path(data, _RADII, parameter="vW", p=p, progress=task.progress)
         chosen = path.selection[-1]
         assert data.y is not None
         assert path.v is not None
@@ -232,7 +234,7 @@ def _run_path(task: Task) -> Arrays:
                            divergence(v, path.v.unsqueeze(-1), p)), -1)  # fmt: skip
         return {"radius": path.steps.numpy(), "far": far.numpy()}
     data = random_data(*_SHAPE, trials=task.trials, name="B:path", seed=task.seed, min_gap=0.1)
-    path = regularization_path(data, _RADII, p=p, progress=task.tell)
+    path = regularization_path(data, _RADII, p=p, progress=task.progress)
     W = solve(token_problem(data.X, data.z, optimal_tokens(data)), p).W
     return {"radius": path.steps.numpy(), "far": divergence(W, path.W, p).numpy()}
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.device import device_of
 from attnmargin.base.files import write_whole
 from attnmargin.papers.b.pivotal import REVIEWS
 from attnmargin.papers.engine.experiment import (
@@ -22,7 +23,7 @@ from attnmargin.papers.engine.experiment import (
 from attnmargin.papers.engine.review_data import NEEDS, find_reviews, find_vocabulary
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.classifier.analysis import attention_shares, sparsity
-from attnmargin.text.classifier.training import Recipe, TextRun, device_of, train_text
+from attnmargin.text.classifier.training import Recipe, TextRun, train_text
 from attnmargin.text.classifier.transformer import Shape
 from attnmargin.text.corpus import Corpus, overlap
 from attnmargin.text.pieces import Pieces, word_pieces
@@ -64,7 +65,8 @@ def train_point(pieces: ReviewPieces, task: Task, device: str) -> Arrays:
         p=p, lr=RATES[p], epochs=settings["epochs"], seed=task.seed + settings["seed"],
         compiled=device == "cuda", multiple=128,
     )  # fmt: skip
-    run = train_text(pieces.train, pieces.test, shape, recipe, device=device, progress=task.tell)
+    data = pieces.train, pieces.test
+    run = train_text(*data, shape, recipe, device=device, progress=task.progress)
     return _history(run) | _weights(run) | _attention(run, pieces.short)
 
 

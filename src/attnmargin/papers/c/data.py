@@ -9,7 +9,6 @@ from torch import Tensor
 
 from attnmargin.attention.heads import ScoreHead
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import random_next_tokens
 from attnmargin.graphs import (
     TokenGraphs,
     cyclic_basis,
@@ -17,7 +16,7 @@ from attnmargin.graphs import (
     graph_problem,
     token_graphs,
 )
-from attnmargin.graphs.next_token import next_token_data, next_token_head
+from attnmargin.graphs.next_token import next_token_data, next_token_head, random_next_tokens
 from attnmargin.margin.solution import Solution
 from attnmargin.papers.engine.experiment import Task
 from attnmargin.solvers import solve

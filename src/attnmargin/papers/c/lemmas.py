@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.autograd.functional import hessian
 
 from attnmargin.attention.softmax import probabilities
-from attnmargin.data.random import normal, seed_of
+from attnmargin.base.seeds import seed_of
+from attnmargin.data.random import normal
 from attnmargin.graphs import Automaton, cyclic_data
 from attnmargin.graphs.next_token import next_token_data
 from attnmargin.papers.c.data import (
@@ -65,7 +66,7 @@ def _run_convexity(task: Task) -> Arrays:
             least.append(float(torch.linalg.eigvalsh(H)[0]))
             inside.append(float(torch.linalg.eigvalsh(basis @ H @ basis.mT)[0]))
         ends.append(gradient_on_cyclic_data(instances, k, W_cyc[k]))
-        task.tell(k + 1, len(bases))
+        task.progress(k + 1, len(bases))
     return {"least": np.array(least), "inside": np.array(inside), "gradient": np.array(ends)}
 
 
@@ -170,7 +171,7 @@ def _run_path(task: Task) -> Arrays:
     acyclic = kind == "acyclic"
     instances = draw(f"C:path {kind}", _PATHS[kind], task, ordered if acyclic else mixed, acyclic)
     path = regularization_path(instances.data(), _RADII[kind], loss="log", head=instances.head(),
-                               progress=task.tell)  # fmt: skip
+                               progress=task.progress)  # fmt: skip
     arrays = {"radius": path.steps, "off": misalignment(path.W, instances.solution().W)}
     if not acyclic:
         arrays["distance"] = distance(path.W, instances.bases(), instances.corrections())
@@ -235,7 +236,7 @@ def _run_automaton(task: Task) -> Arrays:
     ]
     wanted = torch.stack([torch.stack([word.distribution for word in row]) for row in said])
     run = train(instances.data(), head=instances.head(), loss="log", lr=_RATE, steps=_TRAINED,
-                record=_TRAINED // 50, progress=task.tell)  # fmt: skip
+                record=_TRAINED // 50, progress=task.progress)  # fmt: skip
     later = long_run(instances, run.W[-1], instances.corrections(), task)[1]
     far = torch.stack([_variation(instances, prompts, W, wanted) for W in run.W])
     return {

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from attnmargin.attention.heads import Head, ScoreHead, VocabularyHead
 from attnmargin.attention.softmax import probabilities
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import normal, seed_of
+from attnmargin.data.random import normal
 from attnmargin.graphs import TokenGraphs, graph_problem, pseudo_graphs
 from attnmargin.graphs.cyclic import component_tokens
 from attnmargin.graphs.next_token import next_token_data, next_token_head
@@ -108,7 +109,7 @@ def _run(task: Task) -> Arrays:
     C = general_heads(instances.E, seed_of("C:heads", kind, base=task.seed))
     head, loss, data = _head(kind, instances, C), _loss(kind), instances.data()
     run = train(data, head=head, loss=loss, lr=_RATE, steps=_STEPS, record=_STEPS // 100,
-                progress=task.tell)  # fmt: skip
+                progress=task.progress)  # fmt: skip
     s = probabilities(data, run.W[-1])
     own = [pseudo_graphs(x, p, ACYCLIC.K, threshold=SELECTED)
            for x, p in zip(instances.ids, s, strict=True)]  # fmt: skip

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
+from attnmargin.base.device import device_of
 from attnmargin.papers.d.tokens import (
     CORPORA,
     NEEDS,
@@ -27,7 +28,6 @@ from attnmargin.papers.engine.experiment import (
     at_most,
 )
 from attnmargin.plot.panels import Panel, Picture, Series
-from attnmargin.text.classifier.training import device_of
 from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.importance import TokenImportance, sign_agreement
 from attnmargin.text.tokens.training import TokenRecipe, TokenRun, train_tokens
@@ -64,7 +64,7 @@ def _run(task: Task) -> Arrays:
         share.append(float(sign_agreement(found.statistics, run.products[1]).mean()))
 
     run = train_tokens(
-        found.pieces, recipe, device=device_of("auto"), progress=task.tell, look=look
+        found.pieces, recipe, device=device_of("auto"), progress=task.progress, look=look
     )  # fmt: skip
     return of_corpus(run, found) | {"agreement": np.array(share)}
 
@@ -75,7 +75,7 @@ def _ridge(found: TokenImportance, task: Task) -> Arrays:
     for k, ridge in enumerate(RIDGES):
         w, loss = logistic_regression(found.pieces, ridge, w)
         rows.append((ridge, loss, sign_agreement(found.statistics, w).mean()))
-        task.tell(k + 1, len(RIDGES))
+        task.progress(k + 1, len(RIDGES))
     names = ("ridge", "loss", "agreement")
     return dict(zip(names, np.array(rows).T, strict=True))
 
@@ -88,7 +88,8 @@ def logistic_regression(
     Example:
         >>> import attnmargin as am, numpy as np
         >>> from attnmargin.papers.d.layers import logistic_regression
-        >>> pieces = am.Pieces(np.array([0, 1]), np.arange(3), np.array([1, 0]), ["good", "bad"])
+        >>> ids, start, labels = np.array([0, 1]), np.arange(3), np.array([1, 0])
+        >>> pieces = am.text.Pieces(ids, start, labels, ["good", "bad"])
         >>> w, loss = logistic_regression(pieces, 0.1, np.zeros(2))
         >>> w.round(3), round(loss, 3)
         (array([ 1.178, -1.178]), 0.269)

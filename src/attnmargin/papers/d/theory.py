@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.data.random import seed_of
 from attnmargin.embeddings.instances import important_tokens, level_tokens, random_embeddings
 from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
 from attnmargin.papers.engine.experiment import (
@@ -38,7 +38,7 @@ def _run_lemma2(task: Task) -> Arrays:
         step = first_step(random_embeddings(data, d, seed=trial + task.seed), _STEP)
         errors.append(max(float(step.error_E.max()), float(step.error_p)))
         moves.append(0.5 * _STEP * float(step.model.alpha.abs().max()))
-        task.tell(trial + 1, task.trials)
+        task.progress(trial + 1, task.trials)
     return {"error": np.array(errors), "move": np.array(moves), "bound": np.array(step.bound)}
 
 
@@ -116,7 +116,7 @@ def _run_theorem5(task: Task) -> Arrays:
         rows.append(_ending(model, path[:, k]))
         if task.settings["other"]:
             rows[-1]["ratio"] = _next_best(model)
-        task.tell(k + 1, len(steps))
+        task.progress(k + 1, len(steps))
     arrays = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return arrays | {"length": run.steps.numpy(), "norm": path.norm(dim=-1).numpy()}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.device import device_of
 from attnmargin.base.files import write_whole
 from attnmargin.embeddings.instances import level_tokens
 from attnmargin.embeddings.statistics import TokenStatistics
@@ -23,7 +24,6 @@ from attnmargin.papers.engine.experiment import (
 )
 from attnmargin.papers.engine.review_data import find_reviews, find_vocabulary
 from attnmargin.plot.panels import Panel, Picture, Series
-from attnmargin.text.classifier.training import device_of
 from attnmargin.text.corpus import balanced
 from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.cleaning import Cleaning
@@ -63,7 +63,7 @@ def _run_fig2(task: Task) -> Arrays:
     names = [str(s) for s in range(data.vocabulary)]
     pieces = Pieces(data.ids.ravel().astype(np.int32), start, (data.y + 1) // 2, names)
     recipe = replace(_RECIPE2, seed=task.seed)
-    run = train_tokens(pieces, recipe, device=device_of("auto"), progress=task.tell)
+    run = train_tokens(pieces, recipe, device=device_of("auto"), progress=task.progress)
     return _trained(run) | {"exact": exact, "difference": data.statistics().difference}
 
 
@@ -136,7 +136,7 @@ def _run_corpus(task: Task) -> Arrays:
     own = task.settings
     found = corpus_tokens(task.data, own["corpus"], own["whole"])
     recipe = replace(RECIPE, seed=task.seed)
-    run = train_tokens(found.pieces, recipe, device=device_of("auto"), progress=task.tell)
+    run = train_tokens(found.pieces, recipe, device=device_of("auto"), progress=task.progress)
     return of_corpus(run, found)
 
 

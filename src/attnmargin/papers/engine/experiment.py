@@ -8,11 +8,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.progress import Progress
 from attnmargin.plot.panels import Picture
 
 Arrays = dict[str, NDArray[Any]]
 Results = Mapping[str, Arrays]  # by the key of a point
-Tell = Callable[[int, int], None]
 
 
 @final
@@ -32,7 +32,7 @@ class Task:
     settings: dict[str, Any]
     trials: int
     seed: int
-    tell: Tell
+    progress: Progress
     data: Path | None = None  # the folder of ``--data``
 
 
@@ -48,15 +48,30 @@ class Claim:
 
     def record(self) -> dict[str, Any]:
         """As it stands in JSON."""
-        measured = self.measured
-        if measured is not None and not np.isfinite(measured):
-            measured = None
         return {
             "claim": self.claim,
-            "measured": measured,
+            "measured": _finite(self.measured),
             "bound": self.bound,
             "holds": bool(self.holds),
         }
+
+
+@final
+@dataclass(frozen=True)
+class Measurement:
+    """A number that is reported without a bound: nothing is claimed about it."""
+
+    what: str
+    measured: float | None
+
+    def record(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {"what": self.what, "measured": _finite(self.measured)}
+
+
+def _finite(value: float | None) -> float | None:
+    """None for what JSON has no number for."""
+    return None if value is None or not np.isfinite(value) else float(value)
 
 
 def at_least(claim: str, measured: float, bound: float) -> Claim:
@@ -81,6 +96,7 @@ class Experiment:
     run: Callable[[Task], Arrays]
     claims: Callable[[Results], list[Claim]]
     pictures: Callable[[Results], list[Picture]]
+    measurements: Callable[[Results], list[Measurement]] = lambda results: []
     source: str | None = None  # another experiment whose points these are
     files: Callable[[Results, Path], list[Path]] | None = None  # more to write beside the pictures
     unit: str = "trials"

@@ -3,8 +3,9 @@
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ import numpy as np
 import torch
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import read_npz, write_npz, write_whole
-from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
-from attnmargin.papers.engine.registry import experiments
-from attnmargin.plot.panels import draw_picture
+from attnmargin.base.files import write_whole
+from attnmargin.base.npz import read_npz, write_npz
+from attnmargin.base.progress import NamedProgress
+from attnmargin.papers.engine.experiment import (
+    Arrays,
+    Experiment,
+    Point,
+    Results,
+    Task,
+)
+from attnmargin.plot.panels import draw_picture, save
 from attnmargin.version import VERSION
-
-Progress = Callable[[str, int, int], None]
 
 _SECONDS, _SETTINGS = "_seconds", "_settings"
 
@@ -50,11 +56,11 @@ def _compute(
     point: Point,
     trials: int,
     seed: int,
-    progress: Progress,
+    progress: NamedProgress,
     data: Path | None,
 ) -> Arrays:
     if experiment.needs is not None and data is None:
-        raise InputError("--data", f"no folder for {experiment.name}", experiment.needs)
+        raise InputError("data", f"no folder for {experiment.name}", experiment.needs)
     start = time.perf_counter()
     keys = [p.key for p in experiment.points]
     words, k, count = f"{experiment.name} {point.key}", keys.index(point.key), len(keys)
@@ -74,7 +80,7 @@ def points_of(
     out: Path,
     trials: int,
     seed: int,
-    progress: Progress,
+    progress: NamedProgress,
     redraw: bool = False,
     data: Path | None = None,
 ) -> Results:
@@ -87,8 +93,8 @@ def points_of(
         arrays = _load(path, expected)
         if arrays is None:
             if redraw:
-                needs = "a finished run with the same trials and seed; run it without --redraw"
-                raise InputError("--redraw", f"no saved point {path}", needs)
+                needs = "a finished run with the same trials and seed; compute it first"
+                raise InputError("redraw", f"no saved point {path}", needs)
             arrays = _compute(experiment, point, trials, seed, progress, data)
             folder.mkdir(parents=True, exist_ok=True)
             write_npz(path, {**arrays, _SETTINGS: np.array(expected)})
@@ -97,14 +103,15 @@ def points_of(
 
 
 def reproduce(
-    name: str,
+    experiment: Experiment,
     *,
     trials: int | None = None,
     out: str | Path = "results",
     seed: int = 0,
     redraw: bool = False,
+    kind: str = "png",
     data: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: NamedProgress | None = None,
 ) -> dict[str, Any]:
     """Run one figure, judge its claims, and draw it.
 
@@ -112,10 +119,11 @@ def reproduce(
     so that a run that was stopped goes on where it was.
 
     Args:
-        name: such as "A:fig7"; see :func:`attnmargin.papers.experiments`.
+        experiment: see :func:`attnmargin.papers.registry.find`.
         trials: per point; that of the paper by default.
         out: folder for arrays, pictures and the record.
         redraw: draw and judge what is saved, and compute nothing.
+        kind: of the pictures: "png", "svg" or "pdf".
         data: a folder with the reviews that some figures are computed from.
         progress: called with words, the number done and of all.
 
@@ -123,24 +131,23 @@ def reproduce(
         ``{"figure", "trials", "seconds", "claims": [{"claim", "measured", "bound", "holds"}],
         "files"}``, and the settings; the same as ``result.json`` in the folder.
     """
-    experiment = find(name)
     count, base = _trials(experiment, trials), _ready(out, experiment.name)
     results = points_of(
         experiment, base, count, seed, progress or (lambda words, done, total: None), redraw,
         None if data is None else Path(data),
     )  # fmt: skip
-    return _finish(experiment, results, base, count, seed)
+    return _finish(experiment, results, base, count, seed, kind)
 
 
 def compute_points(
-    name: str,
+    experiment: Experiment,
     keys: Sequence[str],
     *,
     trials: int | None = None,
     out: str | Path = "results",
     seed: int = 0,
     data: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: NamedProgress | None = None,
 ) -> list[Path]:
     """Compute single points of a figure and save them, so that machines can share the work.
 
@@ -149,16 +156,16 @@ def compute_points(
     Example:
         >>> import tempfile
         >>> from attnmargin.papers.engine.reproduce import compute_points
+        >>> from attnmargin.papers.registry import find
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     paths = compute_points("D:lemma2", ["d64"], trials=1, out=folder)
+        ...     paths = compute_points(find("D:lemma2"), ["d64"], trials=1, out=folder)
         >>> [path.name for path in paths]
         ['d64.npz']
     """
-    experiment = find(name)
     known = {point.key: point for point in experiment.points}
     for key in keys:
         if key not in known:
-            raise InputError("--point", repr(key), f"one of {', '.join(known)}")
+            raise InputError("point", repr(key), f"one of {', '.join(known)}")
     part = replace(experiment, points=tuple(known[key] for key in keys))
     quiet = progress or (lambda words, done, total: None)
     place = None if data is None else Path(data)
@@ -172,22 +179,22 @@ def _ready(out: str | Path, name: str) -> Path:
     try:
         _folder(Path(out), name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError("--out", f"{out} ({error.strerror})", "a folder to write to") from error
+        raise InputError("out", f"{out} ({error.strerror})", "a folder to write to") from error
     return Path(out)
 
 
 def _trials(experiment: Experiment, trials: int | None) -> int:
     count = experiment.trials if trials is None else int(trials)
     if count < 1:
-        raise InputError("--trials", f"{count}", "at least one trial")
+        raise InputError("trials", f"{count}", "at least one trial")
     return count
 
 
 def _finish(
-    experiment: Experiment, results: Results, out: Path, trials: int, seed: int
+    experiment: Experiment, results: Results, out: Path, trials: int, seed: int, kind: str
 ) -> dict[str, Any]:
     folder = _folder(out, experiment.name)
-    files = _draw(experiment, results, folder)
+    files = _draw(experiment, results, folder, kind)
     if experiment.files is not None:
         files += experiment.files(results, folder)
     seconds = 0.0
@@ -201,6 +208,7 @@ def _finish(
         "seed": seed,
         "seconds": round(seconds, 2),
         "claims": [claim.record() for claim in experiment.claims(results)],
+        "measurements": [own.record() for own in experiment.measurements(results)],
         "files": [str(file) for file in files],
         "points": {point.key: point.settings for point in experiment.points},
         "versions": {
@@ -218,41 +226,17 @@ def _finish(
     return record
 
 
-def _draw(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
+def _draw(experiment: Experiment, results: Results, folder: Path, kind: str) -> list[Path]:
     """Pictures from the saved arrays alone."""
     files = []
     for picture in experiment.pictures(results):
         figure = draw_picture(picture)
-        files.append(
-            write_whole(
-                folder / f"{picture['name']}.png",
-                lambda stream, figure=figure: figure.savefig(stream, format="png", dpi=110),  # type: ignore[misc]
-            )
-        )
+        files.append(write_whole(folder / f"{picture['name']}.{kind}", partial(save, figure, kind)))
     return files
 
 
-def lacks_data(name: str, out: Path, data: Path | None) -> bool:
+def lacks_data(experiment: Experiment, out: Path, data: Path | None) -> bool:
     """Whether a figure can neither be computed, for want of data, nor drawn from what is saved."""
-    experiment = find(name)
     folder = _folder(out, experiment.store) / "points"
     saved = all((folder / f"{point.key}.npz").is_file() for point in experiment.points)
     return experiment.needs is not None and data is None and not saved
-
-
-def find(name: str) -> Experiment:
-    """The experiment of a name."""
-    known = experiments()
-    if name not in known:
-        raise InputError("figure", repr(name), f"one of {', '.join(known)}, or a paper such as A")
-    return known[name]
-
-
-def names_of(words: list[str]) -> list[str]:
-    """Names of experiments: single ones, or all of a paper."""
-    known = list(experiments())
-    names: list[str] = []
-    for word in words:
-        found = [name for name in known if name == word or name.split(":")[0] == word]
-        names += found or [find(word).name]
-    return list(dict.fromkeys(names))

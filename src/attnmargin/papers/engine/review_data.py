@@ -19,12 +19,12 @@ def find_reviews(folder: Path, name: str = "imdb", official: str = "aclImdb") ->
         if path.exists():
             return read_corpus(path, drop=() if name == "imdb" else NEUTRAL)
     needs = f"a folder with {name}.parquet (.csv, .tsv, .jsonl, or {official})"
-    raise InputError("--data", f"{folder} without {name}", needs)
+    raise InputError("data", f"{folder} without {name}", needs)
 
 
 def find_vocabulary(folder: Path) -> Path:
     """The file of word pieces of the folder: its name ends in ``vocab.txt``."""
     found = sorted(folder.glob("*vocab.txt"))
     if not found:
-        raise InputError("--data", f"{folder} without a vocabulary", NEEDS)
+        raise InputError("data", f"{folder} without a vocabulary", NEEDS)
     return found[0]

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.files import write_whole
-from attnmargin.cli.solutions import short
-from attnmargin.papers.engine.registry import experiments
+from attnmargin.report.numbers import short
 
 
-def write_summary(out: Path, paper: str) -> Path:
-    """Write ``SUMMARY.md`` beside the figures of a paper: claims, numbers, times, pictures."""
+def write_summary(out: Path, paper: str, names: list[str]) -> Path:
+    """Write ``SUMMARY.md`` beside figures of a paper: claims, numbers, times, pictures."""
     folder = out / paper
-    names = [name for name in experiments() if name.startswith(f"{paper}:")]
     files = [folder / name.split(":")[1] / "result.json" for name in names]
     records = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
     text = "\n".join([*_head(paper, records), *(line for r in records for line in _part(r))])
@@ -27,6 +25,7 @@ def _head(paper: str, records: list[dict[str, Any]]) -> list[str]:
         f"# Figures of paper {paper}",
         "",
         f"Written by `attnmargin reproduce {paper}`: {held} of {len(claims)} claims hold, "
+        f"{sum(len(r['measurements']) for r in records)} further numbers are measured, "
         f"{seconds:.0f} s of computation.",
         "",
         "| figure | what | trials per point | seed | seconds | claims that hold |",
@@ -58,4 +57,8 @@ def _part(record: dict[str, Any]) -> list[str]:
         measured = short(claim["measured"], ".6g")
         words = claim["claim"].replace("|", "\\|")
         lines.append(f"| {words} | {measured} | {claim['bound']} | {word} |")
+    own = record["measurements"]
+    if own:
+        lines += ["", "Measured, with nothing claimed about it:", ""]
+        lines += [f"- {entry['what']}: {short(entry['measured'], '.6g')}" for entry in own]
     return [*lines, ""]

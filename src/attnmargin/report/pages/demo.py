@@ -8,9 +8,9 @@ from attnmargin.base.files import make_folder
 from attnmargin.data.demo_reviews import REVIEWS, review_data
 from attnmargin.prediction.confirmation import confirm
 from attnmargin.prediction.prediction import predict
+from attnmargin.prediction.sentences import headline, verdict_sentence
+from attnmargin.prediction.words import Words, name_tokens
 from attnmargin.report.pages.prediction import write_prediction
-from attnmargin.report.sentences import headline, verdict_sentence
-from attnmargin.report.words import Words, name_tokens
 
 
 def review_words() -> Words:
@@ -24,7 +24,7 @@ def review_words() -> Words:
 
 def write_demo(path: Path) -> dict[str, Any]:
     """Predict what attention learns from the reviews, train it, and write a page and its data."""
-    target = make_folder(path, "--out")
+    target = make_folder(path, "out")
     words, prediction = review_words(), predict(review_data())
     result = confirm(prediction)
     data = prediction.data.save(target / "data.npz", words.names)

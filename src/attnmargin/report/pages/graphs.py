@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.cli.graphs import findings
 from attnmargin.graphs import TokenGraph, TokenGraphs
-from attnmargin.graphs.automaton import margins
+from attnmargin.graphs.automaton import Automaton, margins
 from attnmargin.plot.graph import drawing
+from attnmargin.report.graphs import findings
 from attnmargin.report.pages.html import figure, page, paragraph, section, write_page
 from attnmargin.version import VERSION
 
@@ -134,7 +134,7 @@ def _explorer(graphs: TokenGraphs, file: str) -> str:
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     options = "".join(f'<option value="{escape(names[g["last"]])}">' for g in carried)
     first = escape(names[carried[0]["last"]]) if carried else ""
-    script = files("attnmargin.report").joinpath("explorer.js").read_text("utf-8")
+    script = files("attnmargin.report.pages").joinpath("explorer.js").read_text("utf-8")
     note = f"{len(rest):,} graphs are left out to keep this page small. " if rest else ""
     fields = (
         '<div class="ask"><label>last token<input id="last" list="lasts" value="' + first + '">'
@@ -169,6 +169,7 @@ def _example(graphs: TokenGraphs) -> str:
 def _carried(graphs: TokenGraphs) -> tuple[list[dict[str, Any]], list[int]]:
     """Graphs as plain numbers, the most frequent last tokens first, and those left out."""
     left, found, rest = _MOST_NUMBERS, [], []
+    automaton = Automaton(graphs) if graphs.samples is not None else None
     for graph in _by_frequency(graphs):
         size = 4 * len(graph.tokens) + 2 * len(graph.condensation)
         if size > left:
@@ -182,7 +183,7 @@ def _carried(graphs: TokenGraphs) -> tuple[list[dict[str, Any]], list[int]]:
                 "components": graph.component.tolist(),
                 "layers": graph.layer.tolist(),
                 "edges": graph.condensation.tolist(),
-                "soft": _soft(graphs, graph),
+                "soft": _soft(automaton, graph),
                 "hard": _hard(graph),
             }
         )
@@ -196,12 +197,12 @@ def _by_frequency(graphs: TokenGraphs) -> list[TokenGraph]:
     return sorted(graphs, key=lambda graph: -int(count[graph.last]))
 
 
-def _soft(graphs: TokenGraphs, graph: TokenGraph) -> list[float | None]:
+def _soft(automaton: Automaton | None, graph: TokenGraph) -> list[float | None]:
     """Logits inside components, rounded; None where the component is too large."""
     largest = int(np.bincount(graph.component).max())
-    if graphs.samples is None or largest > _LARGEST_COMPONENT:
+    if automaton is None or largest > _LARGEST_COMPONENT:
         return [None] * len(graph.tokens)
-    return [round(float(x), 6) for x in graphs.shares(graph)]
+    return [round(float(x), 6) for x in automaton.shares(graph)]
 
 
 def _hard(graph: TokenGraph) -> list[float] | None:

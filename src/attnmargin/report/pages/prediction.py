@@ -9,9 +9,15 @@ import torch
 from attnmargin.attention.losses import as_loss
 from attnmargin.attention.score import scores
 from attnmargin.margin.certificate import Status
+from attnmargin.margin.norms import Frobenius
 from attnmargin.plot.pictures import draw_curves, draw_tokens, svg
+from attnmargin.plot.prediction import alignment, attention_share, token_panel
 from attnmargin.prediction.confirmation import Confirmation
-from attnmargin.prediction.prediction import Prediction, Verdict
+from attnmargin.prediction.prediction import Prediction
+from attnmargin.prediction.sentences import headline, norm_words, optimiser, reach, verdict_sentence
+from attnmargin.prediction.verdict import Verdict
+from attnmargin.prediction.words import Words, listing, name_tokens, selected_words
+from attnmargin.report.numbers import plain_number
 from attnmargin.report.pages.html import (
     cell,
     figure,
@@ -20,16 +26,6 @@ from attnmargin.report.pages.html import (
     section,
     table,
     write_page,
-)
-from attnmargin.report.pictures import alignment, attention_share, token_panel
-from attnmargin.report.sentences import headline, norm_words, optimiser, reach, verdict_sentence
-from attnmargin.report.words import (
-    Words,
-    chosen_tokens,
-    listing,
-    name_tokens,
-    plain_number,
-    selected_words,
 )
 from attnmargin.theory import Check, Outcome
 from attnmargin.version import VERSION
@@ -119,7 +115,7 @@ def write_prediction(
 def _token_map(prediction: Prediction, words: Words) -> str:
     """All tokens with their scores, sequence by sequence."""
     gamma = scores(prediction.data) if prediction.head is None else None
-    chosen, support = chosen_tokens(prediction), prediction.support
+    chosen, support = prediction.chosen, prediction.support
     rows = []
     for i in range(min(prediction.data.n, _MOST_SEQUENCES)):
         tokens = []
@@ -167,7 +163,7 @@ def _margin(prediction: Prediction) -> str:
 
 def _pictures(prediction: Prediction, words: Words, result: Confirmation | None) -> str:
     count = min(prediction.data.n, _MOST_PICTURES)
-    chosen = chosen_tokens(prediction)
+    chosen = prediction.chosen
     drawn = []
     for i in range(count):
         if not bool(words.visible[i].any()):
@@ -323,8 +319,8 @@ def _certificate(prediction: Prediction) -> str:
 
 def _again(prediction: Prediction, command: str, file: str) -> str:
     items = "".join(f"<li>Paper {name}: {escape(text)}.</li>" for name, text in _PAPERS)
-    power = {"KQ": "nuc"}.get(prediction.parameter, f"{prediction.p!r}".removesuffix(".0"))
-    norm = "" if power == "2" else f" --norm {power}"
+    name = prediction.norm.name.removesuffix(".0")
+    norm = "" if name == Frobenius().name else f" --norm {name}"
     solving = f"attnmargin solve {shlex.quote(file)}{norm} --out solution.npz"
     code = f"{command}\n{solving}\nattnmargin verify solution.npz"
     return section(

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.cli.tokens import agreement_sentence, token_cells
 from attnmargin.plot.scatter import Cloud, scatter
 from attnmargin.report.pages.coloured import COLOURED_STYLE, coloured_text
 from attnmargin.report.pages.html import page, paragraph, section, table, write_page
+from attnmargin.report.tokens import agreement_sentence, token_cells
 from attnmargin.text.tokens.importance import TokenImportance
 
 # Texts of each class that are shown, tokens of each, and points of a picture.

@@ -30,7 +30,7 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
 
 def flatten(problem: MarginProblem) -> MarginProblem:
     """One batch dimension, float64, rows without names."""
-    problem = problem.to(torch.float64)
+    problem = problem.as_dtype(torch.float64)
     B = problem.batch_shape.numel()
     none = torch.full((problem.M,), -1, device=problem.left.device)
     return replace(

@@ -3,7 +3,6 @@
 import json
 import math
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,15 +14,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnmargin.base.errors import InputError, check_whole
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import InputError
 from attnmargin.base.files import make_folder, write_whole
+from attnmargin.base.progress import Progress
 from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
-from attnmargin.data.random import seed_of
+from attnmargin.base.seeds import seed_of
 from attnmargin.optim.mirror_descent import MirrorDescent
 from attnmargin.text.classifier.transformer import Shape, TextClassifier
 from attnmargin.text.pieces import Pieces
 
-Progress = Callable[[int, int], None]
 # Texts of a batch that is only read.
 _READ = 500
 
@@ -144,7 +144,7 @@ def train_text(
     the same ``out`` goes on from its last epoch to the same numbers.
 
     Args:
-        train, test: token ids and labels, see :func:`attnmargin.word_pieces`.
+        train, test: token ids and labels, see :func:`attnmargin.text.word_pieces`.
         shape: sizes; by default those of paper B, size 3.
         recipe: power, rate, batch and the like.
         out: a folder for checkpoints (``model.safetensors``, ``run.json``).
@@ -153,10 +153,10 @@ def train_text(
     Example:
         >>> import attnmargin as am, numpy as np
         >>> texts = ["a good film", "so good", "a bad film", "so bad"] * 8
-        >>> corpus = am.Corpus(texts, np.array([1, 1, 0, 0] * 8), ("neg", "pos"))
-        >>> pieces = am.word_pieces(corpus, am.word_list(texts))
-        >>> shape = am.Shape(len(pieces.vocabulary), layers=1, heads=2, width=16, hidden=16)
-        >>> run = am.train_text(pieces, pieces, shape, am.Recipe(p=2.0, lr=0.02, batch=8))
+        >>> corpus = am.text.Corpus(texts, np.array([1, 1, 0, 0] * 8), ("neg", "pos"))
+        >>> pieces = am.text.word_pieces(corpus, am.text.word_list(texts))
+        >>> shape = am.text.Shape(len(pieces.vocabulary), layers=1, heads=2, width=16, hidden=16)
+        >>> run = am.text.train_text(pieces, pieces, shape, am.text.Recipe(p=2.0, lr=0.02, batch=8))
         >>> run.best
         1.0
     """
@@ -194,17 +194,6 @@ def train_text(
             if folder is not None:
                 _save(run, folder)
     return run
-
-
-def device_of(name: str) -> str:
-    """The device of a name; auto is a GPU where there is one."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name).tolist()
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise InputError("--device", repr(name), "a device of this machine, or auto") from None
-    return name
 
 
 def check_loss(loss: float, lr: float) -> None:

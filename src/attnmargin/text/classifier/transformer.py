@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnmargin.base.errors import InputError, check_whole
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import InputError
 
 
 @final

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.base.errors import MissingPackageError, check_whole
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import MissingPackageError
 from attnmargin.text.corpus import Corpus
 from attnmargin.text.pieces import Pieces, read_vocabulary, split_words, word_of
 
@@ -64,8 +65,8 @@ def clean_tokens(corpus: Corpus, cleaning: Cleaning | None = None) -> tuple[Piec
     Example:
         >>> import attnmargin as am, numpy as np
         >>> texts = ["I loved it!<br />", "It was boring."]
-        >>> corpus = am.Corpus(texts, np.array([1, 0]), ("neg", "pos"))
-        >>> pieces, steps = am.clean_tokens(corpus, am.Cleaning(least=1))
+        >>> corpus = am.text.Corpus(texts, np.array([1, 0]), ("neg", "pos"))
+        >>> pieces, steps = am.text.clean_tokens(corpus, am.text.Cleaning(least=1))
         >>> pieces.vocabulary, [step.step for step in steps]
         (['love', 'bore'], ['words', 'stop words removed', 'stems'])
     """

@@ -120,8 +120,8 @@ def token_importance(corpus: Corpus, cleaning: Cleaning | None = None) -> TokenI
     Example:
         >>> import attnmargin as am, numpy as np
         >>> texts = ["a superb film", "superb acting", "a dull film", "dull acting"]
-        >>> corpus = am.Corpus(texts, np.array([1, 1, 0, 0]), ("neg", "pos"))
-        >>> found = am.token_importance(corpus, am.Cleaning(least=1))
+        >>> corpus = am.text.Corpus(texts, np.array([1, 1, 0, 0]), ("neg", "pos"))
+        >>> found = am.text.token_importance(corpus, am.text.Cleaning(least=1))
         >>> [found.row(s)["token"] for s in found.ranked("positive", 1)]
         ['superb']
     """

@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from attnmargin.base.errors import InputError, check_whole
+from attnmargin.base.checks import check_whole
+from attnmargin.base.errors import InputError
 from attnmargin.base.files import make_folder
+from attnmargin.base.progress import Progress
 from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
-from attnmargin.data.random import seed_of
+from attnmargin.base.seeds import seed_of
 from attnmargin.text.classifier.training import Batches, check_loss
 from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.models import TokenModel
 
-Progress = Callable[[int, int], None]
 Look = Callable[["TokenRun"], None]
 
 
@@ -91,15 +92,15 @@ def train_tokens(
 
     Args:
         pieces: token ids with labels 0 and 1, each sequence with at least one token; see
-            :func:`attnmargin.clean_tokens`.
+            :func:`attnmargin.text.clean_tokens`.
         out: a folder for the checkpoint ``model.safetensors``.
         look: called with the run after every epoch.
 
     Example:
         >>> import attnmargin as am, numpy as np
-        >>> corpus = am.Corpus(["good film", "bad film"] * 8, np.array([1, 0] * 8), ("-", "+"))
-        >>> pieces, _ = am.clean_tokens(corpus, am.Cleaning(stem=False, least=1))
-        >>> run = am.train_tokens(pieces, am.TokenRecipe(d=8, epochs=40))
+        >>> corpus = am.text.Corpus(["good film", "bad film"] * 8, np.array([1, 0] * 8), ("-", "+"))
+        >>> pieces, _ = am.text.clean_tokens(corpus, am.text.Cleaning(stem=False, least=1))
+        >>> run = am.text.train_tokens(pieces, am.text.TokenRecipe(d=8, epochs=40))
         >>> to_p, to_v = run.products
         >>> pieces.vocabulary, bool(to_v[0] > 0 > to_v[2])
         (['good', 'film', 'bad'], True)

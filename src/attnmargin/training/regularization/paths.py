@@ -21,12 +21,14 @@ from attnmargin.attention.heads import HeadLike
 from attnmargin.attention.losses import Log, Loss
 from attnmargin.attention.softmax import Objective, Sequences, objective
 from attnmargin.base.arrays import Array, as_tensor, integers
-from attnmargin.base.errors import InputError, check_kind
+from attnmargin.base.checks import check_kind
+from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.implied import check_parameter
 from attnmargin.training.loop import precision_notes, with_head
 from attnmargin.training.regularization.joint import JointSphere
 from attnmargin.training.regularization.sphere import Sphere
-from attnmargin.training.start import PARAMETERS, joint_start
+from attnmargin.training.start import joint_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Movable, Weights
 
@@ -56,10 +58,10 @@ def regularization_path(
         radii: growing, positive.
         parameter: "W" with any p; "KQ" (p = 2); or "vW" with any p, where W and v have the same
             radius, and each is minimised in turn until both stand still.
-        head: the linear one, or a :class:`attnmargin.ScoreHead` (paper C, Algo-RP). For next-token
-            data with cycles the least loss is above that of the labels: where nothing is left to
-            retrieve, the minimum is inside of the ball, and beyond about 35 ‖W_mm‖ what retrieval
-            adds to the loss is below rounding; the notes of the trajectory say so.
+        head: the linear one, or a :class:`attnmargin.heads.ScoreHead` (paper C, Algo-RP). For
+            next-token data with cycles the least loss is above that of the labels: where nothing is
+            left to retrieve, the minimum is inside of the ball, and beyond about 35 ‖W_mm‖ what
+            retrieval adds to the loss is below rounding; the notes of the trajectory say so.
         selection: tokens ``(*B, n)`` for the local path of paper A, Theorem 9: the loss is
             minimised over the cone of Definition 3, from ``init`` inside it.
         cone: ε of that cone.
@@ -77,7 +79,7 @@ def regularization_path(
         >>> data = am.random_data(3, 4, 5, name="regularization")
         >>> path = am.regularization_path(data, [1.0, 10.0, 100.0, 1000.0])
         >>> solution = am.solve(am.token_problem(data.X, data.z, am.optimal_tokens(data)))
-        >>> off = am.misalignment(path.W, solution.W.expand(4, 5, 5))
+        >>> off = am.measures.misalignment(path.W, solution.W.expand(4, 5, 5))
         >>> bool((off.diff() < 0).all()), bool(off[-1] < 1e-3)
         (True, True)
     """
@@ -154,8 +156,7 @@ def _walk(
 
 def _check(radii: Sequence[float], parameter: str, p: float) -> list[float]:
     """The radii as a list, if all is well."""
-    if parameter not in PARAMETERS:
-        raise InputError("parameter", repr(parameter), f"one of {', '.join(PARAMETERS)}")
+    check_parameter(parameter)
     if not isinstance(p, int | float) or not 1.0 < p < math.inf or (parameter == "KQ" and p != 2.0):
         raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W and vW, and 2 for KQ")
     numbers = as_tensor("radii", list(radii)).to(torch.float64).flatten().tolist()

@@ -1,0 +1,43 @@
+"""Arguments that must be whole numbers, numbers, instances or indices that fit."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnmargin.base.errors import InputError
+
+
+def check_whole(least: int = 1, /, **values: object) -> None:
+    """Refuse values that are not whole numbers of at least ``least``, by their names."""
+    for name, value in values.items():
+        if not isinstance(value, int) or value < least:
+            raise InputError(name, repr(value), f"a whole number of at least {least}")
+
+
+def check_kind(argument: str, value: object, kind: type) -> None:
+    """Refuse what is not of a class of the library."""
+    if not isinstance(value, kind):
+        got = f"a {type(value).__name__}"
+        raise InputError(argument, got, f"an instance of am.{kind.__name__}")
+
+
+def check_number(argument: str, value: object, needs: str) -> float:
+    """A value as a float, refused if it is none."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise InputError(argument, f"{value!r:.80}", needs) from None
+
+
+def check_index(batch: Sequence[int], index: Any) -> None:
+    """Refuse an index that does not fit a batch, in one sentence."""
+    try:
+        plain = index.cpu() if isinstance(index, Tensor) else index
+        torch.empty(tuple(batch), dtype=torch.bool)[plain]
+    except (IndexError, TypeError, ValueError, RuntimeError) as error:
+        shape = f"a batch of shape {tuple(batch)}" if len(batch) else "no batch"
+        raise InputError("index", f"{index!r} for {shape}", "one that fits") from error

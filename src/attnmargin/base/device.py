@@ -1,0 +1,16 @@
+"""Devices by name."""
+
+import torch
+
+from attnmargin.base.errors import InputError
+
+
+def device_of(name: str) -> str:
+    """The device of a name; auto is a GPU where there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name).tolist()
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError("device", repr(name), "a device of this machine, or auto") from None
+    return name

@@ -1,0 +1,78 @@
+"""What commands read from files: problems, selections, words, prompts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnmargin.attention.score import optimal_tokens, refuse_ties
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import check_file
+from attnmargin.base.npz import read_npz
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.builders import token_problem
+from attnmargin.margin.problem import MarginProblem
+from attnmargin.prediction.words import Words, name_tokens
+
+
+def read_problem(file: Path, select: str) -> MarginProblem:
+    """The problem in a file: saved rows, or data with a selection."""
+    arrays = read_npz(file)
+    if "left" in arrays:
+        if select != "opt":
+            raise InputError("--select", select, "a data file; this one holds a finished problem")
+        return MarginProblem.load(file)
+    data = AttentionData.load(file)
+    return token_problem(data.X, data.z, _selection(data, select), data.mask)
+
+
+def _selection(data: AttentionData, select: str) -> Any:
+    if select != "opt":
+        return read_selection(Path(select))
+    refuse_ties(data, "--select", "unique optimal tokens, or a selection given by --select FILE")
+    return optimal_tokens(data)
+
+
+def read_selection(path: Path) -> Any:
+    """A selection from ``.npy``, ``.npz`` (array ``selection``) or ``.json``."""
+    check_file(path, "--select", "opt or a file")
+    try:
+        if path.suffix == ".json":
+            return json.loads(path.read_text(encoding="utf-8"))
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, MemoryError, RecursionError) as error:
+        raise InputError("--select", f"{path} ({error})", "a plain array of tokens") from error
+    return read_npz(path, needs=("selection",))["selection"]
+
+
+def read_data(file: Path, named: bool) -> tuple[AttentionData, Words | None]:
+    """Data of a file, with the names of its tokens if it has any, or if they are needed."""
+    data, names = AttentionData.load(file), read_words(file)
+    several = bool(data.batch_shape) or data.z.ndim == data.X.ndim
+    if names is None and (several or not named):
+        return data, None
+    return data, name_tokens(data, names)
+
+
+def read_words(file: Path) -> list[list[str]] | None:
+    """The names of tokens in a data file: strings ``words`` of shape ``(n, T)``, if there are."""
+    words = read_npz(file).get("words")
+    if words is None:
+        return None
+    if words.ndim != 2:
+        raise InputError("words", f"shape {words.shape}", "one name per token, (n, T)")
+    return [[str(word) for word in row] for row in words]
+
+
+def read_prompt(words: str) -> list[str]:
+    """Tokens separated by blanks, or a JSON list of tokens, which may have blanks in them."""
+    if words.lstrip().startswith("["):
+        try:
+            listed = json.loads(words)
+        except ValueError:
+            return words.split()
+        if isinstance(listed, list):
+            return [str(token) for token in listed]
+    return words.split()

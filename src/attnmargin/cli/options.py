@@ -1,0 +1,119 @@
+"""What all commands share: files that are checked before the work, and errors that name options."""
+
+from pathlib import Path
+from typing import Any, final
+
+import click
+
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import check_file, check_place
+
+
+@final
+class _Input(click.ParamType[Path]):
+    """A file to read, refused before anything heavy is imported."""
+
+    name = "file"
+
+    def __init__(self, folders: bool = False) -> None:
+        self.folders = folders
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        if not (self.folders and path.is_dir()):
+            check_file(path, "FILE" if param is None else _spoken(param))
+        return path
+
+
+@final
+class _Output(click.ParamType[Path]):
+    """A file to write, refused before the work if that cannot be done."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        check_place(value, "path" if param is None else _spoken(param))
+        return Path(value)
+
+
+@final
+class OneOf(click.ParamType[str]):
+    """One of several words."""
+
+    name = "word"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(self.words)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.words:
+            argument = "word" if param is None else _spoken(param)
+            raise InputError(argument, repr(value), f"one of {', '.join(self.words)}")
+        return str(value)
+
+
+INPUT, INPUT_OR_FOLDER, OUTPUT = _Input(), _Input(folders=True), _Output()
+FOLDER = click.Path(path_type=Path)
+LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")
+
+power = click.option(
+    "--p", type=float, default=2.0, show_default=True, help="2: gradient descent; else ℓp"
+)
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="print one JSON object and nothing else"
+)
+
+
+def _spoken(param: click.Parameter) -> str:
+    """What a user calls a parameter: --html, or FILE."""
+    is_option = isinstance(param, click.Option)
+    return max(param.opts, key=len) if is_option else str(param.name).upper()
+
+
+@final
+class Command(click.Command):
+    """A command whose errors speak of its options, and that never overwrites what it reads.
+
+    ``resumes`` names the option with the folder from which a stopped command goes on.
+    """
+
+    def __init__(self, *args: Any, resumes: str | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.resumes = resumes
+
+    def invoke(self, ctx: click.Context) -> Any:
+        self._refuse_same(ctx)
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise self._translated(error) from error
+        except KeyboardInterrupt:
+            folder = ctx.params.get(self.resumes) if self.resumes else None
+            if folder:
+                words = f"stopped; the same command goes on from what is in {folder}"
+                click.echo(f"attnmargin: {words}", err=True)
+            raise
+
+    def _refuse_same(self, ctx: click.Context) -> None:
+        """Refuse to write to a file that is read, or twice to the same one."""
+        seen: dict[Path, click.Parameter] = {}
+        files = [p for p in self.params if isinstance(p.type, _Input | _Output)]
+        for param in sorted(files, key=lambda p: isinstance(p.type, _Output)):
+            path = ctx.params.get(str(param.name))
+            if path is None:
+                continue
+            first = seen.setdefault(path.resolve(), param)
+            if first is not param and isinstance(param.type, _Output):
+                got = f"{path}, which is {_spoken(first)} too"
+                raise InputError(_spoken(param), got, "a file of its own")
+
+    def _translated(self, error: InputError) -> InputError:
+        """The same error with the name of the option for that of the argument."""
+        for param in self.params:
+            named = error.argument == param.name or f"--{error.argument}" in param.opts
+            if isinstance(param, click.Option) and named:
+                return InputError(_spoken(param), error.got, error.needs)
+        return error

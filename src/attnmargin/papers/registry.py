@@ -1,0 +1,52 @@
+"""All experiments of the papers, by name."""
+
+from functools import cache
+
+from attnmargin.base.errors import InputError
+from attnmargin.papers.a import directions, mixtures, ranks, relu, selections
+from attnmargin.papers.a import paths as a_paths
+from attnmargin.papers.b import attention, examples, table
+from attnmargin.papers.b import paths as b_paths
+from attnmargin.papers.c import descent, graphs, lemmas, local
+from attnmargin.papers.d import layers, theory, tokens
+from attnmargin.papers.engine.experiment import Experiment
+
+_FILES = (
+    *(directions, selections, ranks, mixtures, relu, a_paths),
+    *(examples, b_paths, table, attention),
+    *(descent, graphs, lemmas, local),
+    *(layers, theory, tokens),
+)
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Every figure that can be reproduced, in the order of the papers."""
+    found = [experiment for file in _FILES for experiment in file.EXPERIMENTS]
+    return {experiment.name: experiment for experiment in sorted(found, key=_order)}
+
+
+def _order(experiment: Experiment) -> tuple[str, int, str]:
+    """Paper, then number of the figure, then name."""
+    paper, figure = experiment.name.split(":")
+    digits = "".join(c for c in figure.split("-")[0] if c.isdigit())
+    number = int(digits) if figure.startswith("fig") else 1000
+    return paper, number, figure
+
+
+def find(name: str) -> Experiment:
+    """Return the experiment called ``name``, such as "A:fig7"."""
+    known = experiments()
+    if name not in known:
+        raise InputError("figure", repr(name), f"one of {', '.join(known)}, or a paper such as A")
+    return known[name]
+
+
+def names_of(words: list[str]) -> list[str]:
+    """Names of experiments: single ones, or all of a paper."""
+    known = list(experiments())
+    names: list[str] = []
+    for word in words:
+        found = [name for name in known if name == word or name.split(":")[0] == word]
+        names += found or [find(word).name]
+    return list(dict.fromkeys(names))

@@ -1,0 +1,100 @@
+"""Token-priority graphs as records and sentences."""
+
+import math
+from typing import Any
+
+from attnmargin.graphs import Next, Rule, TokenGraph, TokenGraphs
+
+# What each rule means, in plain words.
+RULES = {
+    "retrieval": "one token dominates all others of the prompt: attention retrieves it (Theorem 3)",
+    "alone": "the prompt has no other token",
+    "composition": "tokens of the dominant component share the attention (Theorem 3)",
+    "margin": "the graph leaves the order open; the max-margin direction decides",
+    "tie": "the max-margin direction does not tell them apart: the theory is silent about shares",
+    "unseen": "no training sequence ends with this token: nothing was learnt about it",
+}
+
+
+def next_record(answer: Next) -> dict[str, Any]:
+    """What comes next, as it stands in JSON."""
+    margin = answer.margin if math.isfinite(answer.margin) else None
+    alone = answer.rule == Rule.RETRIEVAL and not answer.beaten
+    return {
+        "rule": str(answer.rule),
+        "meaning": RULES["alone" if alone else str(answer.rule)],
+        "tokens": [{"token": name, "probability": share} for name, share in answer.tokens],
+        "beaten": answer.beaten,
+        "margin": margin,
+        "strange": answer.strange,
+        "decided": answer.decided,
+    }
+
+
+def graph_record(graph: TokenGraph) -> dict[str, Any]:
+    """One graph, with its components from the highest priority down."""
+    name = graph.vocabulary.name
+    return {
+        "last": graph.name,
+        "tokens": len(graph.tokens),
+        "edges": len(graph.edges),
+        "acyclic": graph.acyclic,
+        "components": [
+            {"layer": int(layer), "tokens": [name(k) for k in part]}
+            for part, layer in zip(graph.components, graph.layer, strict=True)
+        ],
+    }
+
+
+def graphs_record(graphs: TokenGraphs, *, details: bool = True) -> dict[str, Any]:
+    """All numbers about graphs; ``details`` for every graph as well."""
+    samples = graphs.samples
+    record: dict[str, Any] = {
+        "samples": None if samples is None else samples.n,
+        "tokens": None if samples is None else len(samples.tokens),
+        "dropped": graphs.dropped,
+        "unrealisable": graphs.unrealisable,
+        "vocabulary": graphs.K,
+        "graphs": len(graphs),
+        "nodes": len(graphs.last),
+        "edges": len(graphs.source),
+        "components": len(graphs.size),
+        "largest_component": int(graphs.size.max(initial=0)),
+        "acyclic": graphs.acyclic,
+    }
+    if details:
+        record["details"] = [graph_record(graph) for graph in graphs]
+    return record
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def findings(record: dict[str, Any]) -> list[str]:
+    """What a record of graphs says, in sentences."""
+    count = "A stream" if record["samples"] is None else _counted(record["samples"], "sequence")
+    lines = [
+        f"{count} over {record['vocabulary']:,} different tokens: {record['graphs']:,} graphs, one "
+        f"per last token, with {record['nodes']:,} nodes and {record['edges']:,} edges."
+    ]
+    if record["dropped"]:
+        lines.append(
+            f"Left out: {_counted(record['dropped'], 'more sequence')}, whose next token is not "
+            "among the tokens, so that attention cannot produce it; their tokens are counted."
+        )
+    if record["unrealisable"]:
+        lines.append(
+            f"In {_counted(record['unrealisable'], 'sequence')} the next token is not among the "
+            "tokens: "
+            "Assumption 2 fails, and the theorems do not apply."
+        )
+    elif record["acyclic"]:
+        lines.append("No cycles: attention will retrieve one token, by strict priority.")
+    else:
+        lines.append(
+            f"{record['components']:,} components, the largest of "
+            f"{record['largest_component']:,} tokens: between components attention retrieves by "
+            "priority, inside one it composes."
+        )
+    return lines

@@ -1,0 +1,97 @@
+"""Solutions and their certificates as records, ready for JSON."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnmargin.base.errors import InputError
+from attnmargin.base.npz import read_npz
+from attnmargin.margin.alternatives import uniqueness
+from attnmargin.margin.certificate import Certificate, Status
+from attnmargin.margin.explain import explain_infeasible, row_words
+from attnmargin.margin.problem import RowNames
+from attnmargin.margin.solution import Solution
+from attnmargin.report.numbers import number
+
+
+def _proof_numbers(certificate: Certificate, index: tuple[int, ...]) -> dict[str, Any]:
+    names = ("gap", "primal", "dual")
+    return {name: number(getattr(certificate, name)[index]) for name in names}
+
+
+def _status(statuses: Any, index: tuple[int, ...]) -> Status:
+    return Status(statuses[index] if index else str(statuses))
+
+
+def _support(solution: Solution, index: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The support rows of one problem: names, what each demands, and its multiplier."""
+    member, dual = solution.problem[index], solution.dual[index]
+    rows = solution.support[index].nonzero().flatten().tolist()
+    shape = (*solution.problem.batch_shape, solution.problem.M)
+    names = {
+        field.name: getattr(solution.problem.names, field.name).expand(shape)[index][rows].tolist()
+        for field in fields(RowNames)
+    }
+    return [
+        {"row": row}
+        | {name: values[i] for name, values in names.items()}
+        | {"demand": row_words(member, row), "multiplier": number(dual[row])}
+        for i, row in enumerate(rows)
+    ]
+
+
+def solution_record(solution: Solution) -> dict[str, Any]:
+    """Everything about a solution but the arrays, ready for JSON."""
+    results = []
+    unique = np.asarray(uniqueness(solution))
+    for index in solution.problem.members():
+        status = _status(solution.status, index)
+        result = {
+            "index": list(index),
+            "status": str(status),
+            "value": number(solution.value[index]),
+            "margin": number(solution.margin[index]),
+            **_proof_numbers(solution.certificate, index),
+            "support": _support(solution, index),
+            "iterations": int(solution.iterations[index]),
+            "rank": int(solution.rank[index]) if status != Status.INFEASIBLE else None,
+            "uniqueness": str(unique[index]),
+        }
+        if status == Status.INFEASIBLE:
+            member = solution.problem[index]
+            result["why"] = explain_infeasible(member, solution.dual[index])
+        results.append(result)
+    return {
+        "norm": solution.norm.name,
+        "problems": len(results),
+        "rows": solution.problem.M,
+        "optimal": sum(result["status"] == Status.OPTIMAL for result in results),
+        "settled": sum(result["status"] in (Status.OPTIMAL, Status.LOCAL) for result in results),
+        "results": results,
+    }
+
+
+def verification_record(file: Path) -> dict[str, Any]:
+    """What the numbers of a solution file prove, beside what the file claims."""
+    solution = Solution.load(file)
+    claimed = read_npz(file, needs=("status",))["status"]
+    if claimed.shape != tuple(solution.problem.batch_shape):
+        needs = f"one status per problem, {tuple(solution.problem.batch_shape)}"
+        raise InputError("status", f"shape {claimed.shape}", needs)
+    results = []
+    for index in solution.problem.members():
+        proved = _status(solution.status, index)
+        claim = str(claimed[index])
+        results.append(
+            {
+                "index": list(index),
+                "claimed": claim,
+                "proved": str(proved),
+                **_proof_numbers(solution.certificate, index),
+                "holds": claim == proved != Status.INACCURATE,
+            }
+        )
+    holds = all(result["holds"] for result in results)
+    return {"file": str(file), "norm": solution.norm.name, "holds": holds, "results": results}
