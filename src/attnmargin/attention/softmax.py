@@ -172,6 +172,13 @@ class Objective:
     def __init__(self, flat: Sequences, head: Head | None, loss: Loss, gamma: Tensor | None):
         self.flat, self.head, self.loss, self.gamma = flat, head, loss, gamma
 
+    def use_head(self, v: Tensor) -> None:
+        """Take the scores ``y_i v·x_it`` of linear heads ``(B, d)``."""
+        if self.flat.y is None:
+            raise InputError("y", "nothing", "labels, which the loss needs")
+        gamma = (self.flat.X @ v[:, None, :, None]).squeeze(-1)
+        self.gamma = self.flat.averaged(self.flat.y.unsqueeze(-1) * gamma)
+
     def slope(self, logits: Tensor) -> Slope:
         """The slope at logits ``(B, N, T)``."""
         log_s = torch.log_softmax(logits, -1)

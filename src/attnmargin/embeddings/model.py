@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData, check_tokens, plus_minus_one, token_ids
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
@@ -149,14 +150,23 @@ class EmbeddingModel:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class FirstStep:
+@dataclass(frozen=True, eq=False, repr=False)
+class FirstStep(Summarised):
     """One step of gradient descent on E and p, beside what Lemma 2 predicts."""
 
     model: EmbeddingModel  # after the step
     error_E: Tensor  # (S,): ‖E¹_s − E⁰_s − (η/2) α_s v‖
     error_p: Tensor  # ‖p¹ − p⁰‖
     bound: float  # 11 η d^{−1/4}
+
+    def summary(self) -> dict[str, str]:
+        """Return errors and bound of Lemma 2, by name."""
+        return {
+            "error of embeddings": range_words(self.error_E),
+            "error of p": range_words(self.error_p),
+            "bound": f"{self.bound:.6g}",
+            "within": "yes" if self.within else "no",
+        }
 
     @property
     def within(self) -> bool:

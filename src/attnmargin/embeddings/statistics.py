@@ -7,16 +7,25 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class TokenStatistics:
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenStatistics(Summarised):
     """Occurrences of S tokens in sequences with labels +1 and −1."""
 
     positive: NDArray[np.int64]  # (S,): occurrences with label +1
     negative: NDArray[np.int64]  # (S,)
+
+    def summary(self) -> dict[str, str]:
+        """Return numbers of tokens and occurrences, by name."""
+        return {
+            "tokens": f"{len(self.positive):,}",
+            "occurrences": f"{int(self.count.sum()):,}",
+            "share with label +1": f"{self.share:.4g}",
+        }
 
     @property
     def count(self) -> NDArray[np.int64]:

@@ -37,7 +37,7 @@ class Rule(StrEnum):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Next:
     """The distribution of the next token, and the rule that it follows from."""
 
@@ -52,6 +52,9 @@ class Next:
     def decided(self) -> bool:
         """Whether the theory decides it."""
         return self.rule not in (Rule.TIE, Rule.UNSEEN)
+
+    def __repr__(self) -> str:
+        return f"<Next {self}>"
 
     def __str__(self) -> str:
         names = [name for name, _ in self.tokens]

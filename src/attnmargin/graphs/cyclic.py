@@ -22,7 +22,7 @@ _RANK = 1e-12
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CyclicData:
     """The cyclic sub-data: what remains of sequences without tokens that the label dominates."""
 
@@ -30,6 +30,9 @@ class CyclicData:
     sequences: list[list[int]]  # their tokens in the component of the label
     labels: NDArray[np.int64]  # (m,)
     last: NDArray[np.int64]  # (m,) the query, which may itself be among the removed tokens
+
+    def __repr__(self) -> str:
+        return f"CyclicData({len(self.index)} samples with a choice)"
 
 
 def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:

@@ -12,6 +12,9 @@ from torch import Tensor
 from attnmargin.base.checks import check_number
 from attnmargin.base.errors import InputError
 
+# Powers p for which the ℓp problem is solved to full accuracy in float64.
+LEAST_POWER, LARGEST_POWER = 1.1, 10.0
+
 
 class Norm(ABC):
     """A norm on matrices ``(*B, d, e)``; a vector is a matrix with one column."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from attnmargin.attention.score import scores
 from attnmargin.attention.softmax import objective, probabilities, sequences
 from attnmargin.base.checks import check_kind
+from attnmargin.base.display import Summarised, range_words, share_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.margin.builders import token_problem
@@ -28,8 +29,8 @@ _SATURATED = 0.99
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Confirmation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Confirmation(Summarised):
     """A training run beside its prediction; tensors have the batch shape."""
 
     prediction: Prediction
@@ -42,6 +43,17 @@ class Confirmation:
     settled: Tensor  # int (*B,): the step of the record since which the selection is the same
     stays: Tensor  # bool (*B,): as long as the loss does not rise, the selection stays for ever
     decided: Tensor  # bool (*B,): a token of every sequence is more likely than all others
+    lr: float  # length of every step
+
+    def summary(self) -> dict[str, str]:
+        """Return whether training agrees, and how well, by name."""
+        return {
+            "agrees": share_words(self.agrees),
+            "stays for ever": share_words(self.stays),
+            "correlation": range_words(self.correlation[-1]),
+            "selected since step": range_words(self.settled.double()),
+            "steps": f"{self.steps:,} of length {self.lr:g}",
+        }
 
     @property
     def steps(self) -> int:
@@ -147,7 +159,7 @@ def confirm(
     )
     aligned = correlation(run.W, prediction.direction.nan_to_num(nan=0.0))
     if prediction.finite is not None:
-        return _of_sets(prediction, run, aligned)
+        return _of_sets(prediction, run, aligned, lr)
     selection = run.selection[-1]
     batch = len(prediction.data.batch_shape)
     clear = decided(prediction.data, run.W[-1])
@@ -163,6 +175,7 @@ def confirm(
         _settled(run, batch),
         same & _stays(prediction, run),
         clear,
+        lr,
     )
 
 
@@ -201,7 +214,7 @@ def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
     return low.reshape(prediction.data.batch_shape)
 
 
-def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor) -> Confirmation:
+def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor, lr: float) -> Confirmation:
     """The same where several tokens of a sequence are selected."""
     assert prediction.finite is not None
     batch = len(prediction.data.batch_shape)
@@ -211,4 +224,6 @@ def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor) -> Confir
     own = composed_correlation(run.W[-1], finite, direction)
     unknown, clear = torch.zeros_like(same), torch.ones_like(same)
     settled = _settled(run, batch)
-    return Confirmation(prediction, run, chosen, same, same, aligned, own, settled, unknown, clear)
+    return Confirmation(
+        prediction, run, chosen, same, same, aligned, own, settled, unknown, clear, lr
+    )

@@ -8,17 +8,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.attention.heads import Head, HeadLike, as_head
+from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.score import refuse_ties
 from attnmargin.base.checks import check_kind, check_number
+from attnmargin.base.display import Summarised, few_words, range_words, tally_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import finite_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.implied import check_parameter, implied_norm
-from attnmargin.margin.norms import Norm
+from attnmargin.margin.norms import LARGEST_POWER, LEAST_POWER, Norm
 from attnmargin.margin.solution import Solution
 from attnmargin.prediction.sentences import verdict_sentence
 from attnmargin.prediction.verdict import Verdict
@@ -33,8 +34,8 @@ from attnmargin.theory.table import Grounds, all_checks
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Prediction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(Summarised):
     """What attention will learn from data; see :func:`predict`."""
 
     data: AttentionData
@@ -50,6 +51,19 @@ class Prediction:
     grounds: Grounds | None  # the checks that decide the verdict; None where sets are selected
     searches: NDArray[Any] | None  # Search per instance, shape *B; None where sets are selected
     verdict: Any  # a Verdict, or a numpy array of them
+
+    def summary(self) -> dict[str, str]:
+        """Return verdict, selection and margin, by name."""
+        batch = self.data.batch_shape
+        chosen = "see .selection" if batch else few_words(self.selection.tolist())
+        return {
+            "verdict": tally_words(self.verdict),
+            "selection": chosen,
+            "status": tally_words(self.solution.status),
+            "margin": range_words(self.margin),
+            "trained": f"{self.parameter}, p = {self.p:g}, {self.norm.name} norm",
+            "data": repr(self.data),
+        }
 
     @property
     def chosen(self) -> Tensor:
@@ -198,11 +212,17 @@ def predict(
     """
     check_kind("data", data, AttentionData)
     p = check_number("p", p, "a number p > 1")
+    if not LEAST_POWER <= p <= LARGEST_POWER:
+        needs = f"a power from {LEAST_POWER:g} to {LARGEST_POWER:g}, where solutions are exact"
+        raise InputError("p", f"{p:g}", needs)
     if data.X.device.type != "cpu":
         # Small exact problems, one after the other: the CPU's compiled solvers are for them.
         home = predict(data.to("cpu"), parameter, p, loss=loss, head=head, limit=limit,
                        progress=progress)  # fmt: skip
         return home.beside(data)
+    if isinstance(head, ScoreHead):
+        needs = "the linear head of the data, or a QuadraticHead: its theorems are about these"
+        raise InputError("head", "a ScoreHead", needs)
     chosen = as_head(head)
     if chosen is not None:
         return _predict_sets(data, parameter, p, loss, chosen)

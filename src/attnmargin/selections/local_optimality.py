@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attnmargin.attention.score import check_selection, high_tokens
 from attnmargin.base.arrays import Array
+from attnmargin.base.display import Summarised, shape_words, share_words
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
@@ -25,8 +26,8 @@ _MULTIPLIER, _SAME = 1e-6, 1e-9
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Locality:
+@dataclass(frozen=True, eq=False, repr=False)
+class Locality(Summarised):
     """Which selections are locally optimal, and what stands in the way of the others."""
 
     solution: Solution
@@ -36,6 +37,14 @@ class Locality:
     pull: Tensor  # bool (*S, n, T): support tokens whose score is not lower: they pull away
     local: Tensor  # bool (*S,): feasible, and nothing pulls away
     marginal: Tensor  # bool (*S,): not local, but W is the same without the tokens that pull
+
+    def summary(self) -> dict[str, str]:
+        """Return how many selections are feasible and locally optimal, by name."""
+        return {
+            "selections": shape_words(self.local.shape),
+            "feasible": share_words(self.feasible),
+            "locally optimal": share_words(self.local),
+        }
 
 
 def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "fro") -> Locality:

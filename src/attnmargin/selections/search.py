@@ -18,6 +18,7 @@ from torch import Tensor
 from attnmargin.attention.score import barrier, high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.checks import check_kind
+from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.base.seeds import seed_of
@@ -39,8 +40,8 @@ _STARTS = 256
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Search:
+@dataclass(frozen=True, eq=False, repr=False)
+class Search(Summarised):
     """What a search of one instance found."""
 
     selections: Tensor  # int (S, n): locally optimal, the optimal tokens first, then by margin
@@ -52,6 +53,14 @@ class Search:
     without_optimal_support: int  # exceptions to paper A, Assumption D
     without_all_optimal_support: int  # exceptions to its stronger form
     outside_cone: int  # exceptions to paper A, Lemma 5
+
+    def summary(self) -> dict[str, str]:
+        """Return how much was searched, and what was found, by name."""
+        return {
+            "locally optimal selections": str(len(self.selections)),
+            "searched": f"{self.searched:,} of {count_words(self.total)}",
+            "margin": range_words(self.margin),
+        }
 
     @property
     def complete(self) -> bool:

@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnmargin.base.display import tally_words
+
 
 class Outcome(StrEnum):
     """What is known of a statement for given data."""
@@ -19,7 +21,7 @@ class Outcome(StrEnum):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Check:
     """One assumption or theorem of a paper; ``outcome`` and ``numbers`` have the batch shape.
 
@@ -47,6 +49,9 @@ class Check:
         }
         outcome = self.outcome[index] if isinstance(self.outcome, np.ndarray) else self.outcome
         return replace(self, outcome=outcome, numbers=numbers)
+
+    def __repr__(self) -> str:
+        return f"<Check {self.label}: {tally_words(self.outcome)}>"
 
     def __str__(self) -> str:
         numbers = ", ".join(

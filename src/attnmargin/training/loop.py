@@ -97,6 +97,9 @@ def train(
     _check_guard(lr, parameter == "W" and method == "gd" and normalize and not penalty)
     if parameter == "vW" and not (isinstance(head, str) and head == "linear"):
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
+    if width is not None and parameter != "KQ":
+        got = f"{width!r} with parameter {parameter!r}"
+        raise InputError("width", got, "parameter 'KQ': it is the number of columns of K and Q")
     goal = objective(with_head(data, parameter), head, loss)
     session = _Session(goal, rule, parameter, init, width, seed, fixed)
     rates = _both_rates(lr, goal, data, parameter, float(penalty))
@@ -130,8 +133,9 @@ def _rule(
         raise InputError("lr", repr(lr), "plain descent: normalize=False and method 'gd'")
     if isinstance(lr, str) and lr == "polyak" and penalty:
         raise InputError("lr", "'polyak' with a penalty", "no penalty: the best loss is not known")
-    if not isinstance(penalty, float | int) or not 0.0 <= penalty < math.inf:
-        raise InputError("penalty", repr(penalty), "a number that is not negative")
+    penalty = check_number("penalty", penalty, "a finite number that is not negative")
+    if not 0.0 <= penalty < math.inf:
+        raise InputError("penalty", f"{penalty:g}", "a finite number that is not negative")
     log_penalty = math.log(2.0) + math.log(penalty) if penalty > 0.0 else None
     if check_number("normalize", normalize, "True or False") not in (0.0, 1.0):
         raise InputError("normalize", repr(normalize), "True or False")
@@ -225,12 +229,9 @@ class _Session:
             self.weights = start
 
     def _score(self) -> None:
-        """Token scores of the present head."""
+        """Take the scores of the present head."""
         assert self.v is not None
-        if self.flat.y is None:
-            raise InputError("y", "nothing", "labels, which the loss needs")
-        gamma = (self.flat.X @ self.v.unsqueeze(1)).squeeze(-1)
-        self.goal.gamma = self.flat.averaged(self.flat.y.unsqueeze(-1) * gamma)
+        self.goal.use_head(self.v.squeeze(-1))
 
     def run(
         self,

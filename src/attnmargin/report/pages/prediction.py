@@ -215,7 +215,7 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
             "does not rise: a sequence that gave half of its attention away would cost more."
         )
     rows = [
-        ["steps", f"{result.steps:,}", "each of length 0.1, the first one too"],
+        ["steps", f"{result.steps:,}", f"each of length {result.lr:g}, the first one too"],
         ["attention of the strongest token", f"{float(result.run.probability[-1]):.6f}",
          "mean over sequences; 1 is all"],
     ]  # fmt: skip
