@@ -1,5 +1,6 @@
 """Instances with planted answers, and second implementations to compare with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,3 +128,79 @@ def random_problem(
         self_attention=self_attention,
     )
     return optimal_problem(data)
+
+
+def tokens_and_sets(seed: int, trials: int = 6) -> am.MarginProblem:
+    """Tokens and sets: equality rows, masked rows, some infeasible members."""
+    rng = np.random.default_rng(seed)
+    X, z = rng.standard_normal((trials, 4, 4, 3)), rng.standard_normal((trials, 4, 3))
+    chosen = np.zeros((trials, 4, 4), bool)
+    chosen[..., 0] = True
+    chosen[::2, 0, 1] = True
+    mask = np.ones((trials, 4, 4), bool)
+    mask[:, 1, 3] = False
+    return am.token_problem(X, z, chosen, mask)
+
+
+UNIT = [[1.0, 0.0], [0.0, 1.0]]
+
+
+def _hard_inputs() -> dict[str, tuple[Callable[[], am.MarginProblem], str]]:
+    rng = np.random.default_rng(7)
+    X, z = rng.standard_normal((3, 4, 6)), rng.standard_normal((3, 6))
+    alpha = [0, 1, 2]
+    twins = X.copy()
+    twins[0, 2], twins[1, 3] = twins[0, 1], twins[1, 0]
+    clash = X.copy()
+    clash[0, 3] = clash[0, 0]
+    line = X[:, :1] * np.array([3.0, 2.0, 1.0, -1.0])[None, :, None]
+    cold = z.copy()
+    cold[1] = 0.0
+    hidden = np.ones((3, 4), bool)
+    hidden[1] = False
+    return {
+        "duplicate losers": (lambda: am.token_problem(twins, z, alpha), "optimal"),
+        "duplicate of the winner": (lambda: am.token_problem(clash, z, alpha), "infeasible"),
+        "collinear, end chosen": (lambda: am.token_problem(line, z, [0, 0, 0]), "optimal"),
+        "collinear, middle chosen": (lambda: am.token_problem(line, z, [1, 1, 1]), "infeasible"),
+        "zero query": (lambda: am.token_problem(X, cold, alpha), "infeasible"),
+        "one token": (lambda: am.token_problem(X[:, :1], z, [0, 0, 0]), "optimal"),
+        "one sequence": (lambda: am.token_problem(X[:1], z[:1], [0]), "optimal"),
+        "width one": (lambda: am.token_problem([[[2.0], [1.0]]], [[1.0]], [0]), "optimal"),
+        "width one, clash": (
+            lambda: am.token_problem([[[2.0], [1.0], [3.0]]], [[1.0]], [0]),
+            "infeasible",
+        ),
+        "tiny": (lambda: am.token_problem(1e-6 * X, 1e-6 * z, alpha), "optimal"),
+        "huge": (lambda: am.token_problem(1e6 * X, 1e6 * z, alpha), "optimal"),
+        "mixed scales": (
+            lambda: am.token_problem(X * 10.0 ** np.array([-6, 0, 6])[:, None, None], z, alpha),
+            "optimal",
+        ),
+        "hidden sequence": (lambda: am.token_problem(X, z, alpha, hidden), "optimal"),
+        "200 equal rows": (
+            lambda: am.token_problem(
+                [np.concatenate([X[0, :1], np.tile(X[0, 1], (200, 1))])], z[:1], [0]
+            ),
+            "optimal",
+        ),
+        "200 equal sequences": (
+            lambda: am.token_problem(
+                np.tile(X[:1], (200, 1, 1)), np.tile(z[:1], (200, 1)), [0] * 200
+            ),
+            "optimal",
+        ),
+        "everything selected": (
+            lambda: am.token_problem(X, z, np.ones((3, 4), bool)),
+            "optimal",
+        ),
+    }
+
+
+HARD = _hard_inputs()
+
+
+def plain_problem(scale: float) -> am.MarginProblem:
+    rng = np.random.default_rng(7)
+    X, z = rng.standard_normal((3, 4, 6)), rng.standard_normal((3, 6))
+    return am.token_problem(scale * X, scale * z, [0, 1, 2])

@@ -1,0 +1,49 @@
+"""Files: whole or not at all."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnmargin as am
+from attnmargin.base.files import write_whole
+from attnmargin.base.npz import read_npz, write_npz
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = write_npz(tmp_path / "x.npz", {"a": np.arange(3)})
+
+    def fail(stream: object) -> None:
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_whole(path, fail)
+    assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]
+    assert read_npz(path)["a"].tolist() == [0, 1, 2]
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(am.InputError, match="whose folder does not exist"):
+        write_npz(tmp_path / "no" / "x.npz", {"a": np.arange(3)})
+
+
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(am.InputError, match="which is not a regular file"):
+        write_npz(folder, {"a": np.arange(3)})
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(am.InputError, match="which is not a regular file"):
+        write_npz(tmp_path / "pipe", {"a": np.arange(3)})
+    with pytest.raises(am.InputError, match="File name too long"):
+        write_npz(tmp_path / ("x" * 300), {"a": np.arange(3)})
+
+
+def test_what_a_link_points_to_is_replaced(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.npz", tmp_path / "link.npz"
+    write_npz(target, {"a": np.zeros(1)})
+    link.symlink_to(target)
+    write_npz(link, {"a": np.ones(1)})
+    assert link.is_symlink()
+    assert read_npz(target)["a"].tolist() == [1.0]

@@ -1,0 +1,64 @@
+"""The command reproduce."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnmargin.papers.engine import reproduce as engine
+from attnmargin.papers.registry import find
+from tests.commands import command
+
+
+def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = command(capsys, "reproduce", "A:fig3", "--out", tmp_path, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["figure"] == "A:fig3"
+    code, out, _ = command(capsys, "reproduce", "A:fig3", "A:fig1", "--out", tmp_path)
+    assert code == 0
+    assert "4 of 4 claims hold; 2 figures" in out
+    summary = (tmp_path / "A" / "SUMMARY.md").read_text()
+    assert "4 of 4 claims hold" in summary
+    assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
+    listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
+    assert len(listed["figures"]) == 44
+    code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith("attnmargin: figure: got 'B:fig0'")
+
+
+def test_figures_of_reviews_need_their_data(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, _, err = command(capsys, "reproduce", "B:table1", "--out", tmp_path)
+    assert code == 2
+    assert "--data: got no folder for B:table1; needs a folder with imdb" in err
+    code, _, err = command(capsys, "reproduce", "B:table1", "--out", tmp_path, "--data", tmp_path)
+    assert (code, "without imdb" in err) == (2, True)
+    assert engine.lacks_data(find("B:fig8"), tmp_path, None)
+    assert not engine.lacks_data(find("B:fig8"), tmp_path, tmp_path)
+    assert not engine.lacks_data(find("B:fig3"), tmp_path, None)
+
+
+def test_single_points_are_those_of_a_whole_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("reproduce", "D:lemma2", "--trials", "2", "--out", tmp_path)
+    code, out, _ = command(capsys, *words, "--point", "d16", "--point", "d64")
+    paths = [Path(line) for line in out.split()]
+    assert (code, [path.name for path in paths]) == (0, ["d16.npz", "d64.npz"])
+    times = [path.stat().st_mtime_ns for path in paths]
+    record = json.loads(command(capsys, *words, "--json")[1])
+    assert len(record["points"]) == 5
+    assert times == [path.stat().st_mtime_ns for path in paths]
+    code, _, err = command(capsys, *words, "--point", "d3")
+    assert (code, "--point: got 'd3'; needs one of d16, d64" in err) == (2, True)
+    code, _, err = command(capsys, *words, "D:fig2", "--point", "d16")
+    assert (code, "--point: got figures 'D:lemma2 D:fig2'; needs one figure" in err) == (2, True)
+    code, _, err = command(capsys, *words, "--point", "d16", "--redraw")
+    assert (code, "--point: got --redraw as well" in err) == (2, True)
+    code, _, err = command(capsys, "reproduce", "D:lemma2", "--out", paths[0], "--point", "d16")
+    assert (code, "--out: got" in err) == (2, True)
+    code, _, err = command(capsys, "reproduce", "D:lemma2", "--trials", "0", "--point", "d16")
+    assert (code, "trials: got 0" in err) == (2, True)

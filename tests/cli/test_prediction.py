@@ -1,0 +1,92 @@
+"""The commands predict and demo."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import attnmargin as am
+from tests.commands import command
+from tests.instances import contradiction
+
+
+def test_demo_writes_a_page_that_needs_no_network(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, _ = command(capsys, "demo", "--out", tmp_path / "demo")
+    assert code == 0
+    page = tmp_path / "demo" / "index.html"
+    assert out.splitlines()[-1] == f"page: {page}"
+    text = page.read_text()
+    assert "<svg" in text
+    assert "<script" not in text
+    assert 'src="http' not in text
+    assert 'href="http' not in text
+    assert command(capsys, "verify", tmp_path / "demo" / "solution.npz")[0] == 0
+    assert json.loads(command(capsys, "demo", "--out", tmp_path / "demo", "--json")[1])["holds"]
+
+
+def test_predict_tells_people(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = command(capsys, "predict", data_file, "--verify")
+    assert (code, err) == (0, "")
+    prediction = am.predict(am.AttentionData.load(data_file))
+    assert out.startswith("Depends on the start")
+    assert f"selection {prediction.selection.tolist()}" in out
+    assert "A: Theorem 6" in out
+    assert "training selects the predicted tokens (4,000 steps, the same from step" in out
+
+
+def test_predict_tells_programs(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = command(capsys, "predict", data_file, "--verify", "--steps", 500, "--json")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    prediction = am.predict(am.AttentionData.load(data_file))
+    (entry,) = record["results"]
+    assert entry["verdict"] == prediction.verdict
+    assert entry["selection"] == prediction.selection.tolist()
+    assert entry["margin"] == pytest.approx(float(prediction.margin))
+    assert entry["support"] == prediction.support.nonzero().tolist()
+    assert prediction.search is not None
+    assert [a["selection"] for a in entry["alternatives"]] == prediction.search.selections.tolist()
+    assert entry["training"]["agrees"] is True
+    assert entry["training"]["steps"] == 500
+    checks = {check["statement"]: check["outcome"] for check in entry["checks"]}
+    assert checks["A: Theorem 1"] == "holds"
+
+
+def test_predict_a_batch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = am.random_data(3, 3, 3, trials=25, name="cli").save(tmp_path / "data.npz")
+    code, out, _ = command(capsys, "predict", path, "--parameter", "W", "--verify")
+    assert code == 0
+    assert "… and 5 more" in out
+    assert "guaranteed" in out
+
+
+def test_predict_an_infeasible_selection(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The same tokens and query with both labels: one sentence says which demands clash."""
+    path = contradiction().save(tmp_path / "data.npz")
+    page = tmp_path / "page.html"
+    code, out, err = command(capsys, "predict", path, "--html", page)
+    assert (code, err) == (1, "")
+    sentence = out.splitlines()[0]
+    clash = "sequence 0 wants token 0 over token 1, sequence 1 the reverse, with the same query"
+    assert sentence.startswith(f"Infeasible: {clash}.")
+    assert "No attention weights can select" in page.read_text()
+
+
+def test_predict_writes_a_page_with_the_words_of_the_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data = am.AttentionData([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 1.0]], [1], [1.0, 0.0])
+    path = data.save(tmp_path / "data.npz", [["<b>good", "bad"]])
+    page, solution = tmp_path / "page.html", tmp_path / "solution.npz"
+    code, out, _ = command(capsys, "predict", path, "--verify", "--html", page, "--out", solution)
+    assert code == 0
+    assert f"page: {page}" in out
+    text = page.read_text()
+    assert "<h1>Attention will learn to select “&lt;b&gt;good”</h1>" in text
+    assert "<b>" not in text
+    assert f"attnmargin predict {path} --verify --html {page}" in text
+    assert command(capsys, "verify", solution)[0] == 0

@@ -1,0 +1,128 @@
+"""The commands solve and verify."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnmargin as am
+from attnmargin.base.npz import read_npz, write_npz
+from tests.commands import command
+from tests.problems import optimal_problem
+
+
+def test_solve_prints_tables(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = command(capsys, "solve", data_file)
+    assert (code, err) == (0, "")
+    assert "optimal" in out
+    assert "wants token" in out
+
+
+def test_solve_prints_one_json_object(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
+    code, out, err = command(capsys, "solve", data_file, "--json")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    data = am.AttentionData.load(data_file)
+    solution = am.solve(optimal_problem(data))
+    assert record["results"][0]["value"] == pytest.approx(float(solution.value))
+    support = record["results"][0]["support"]
+    assert [row["row"] for row in support] == solution.support.nonzero().flatten().tolist()
+    assert support[0].keys() == {"row", "sequence", "position", "chosen", "other", "demand",
+                                 "multiplier"}  # fmt: skip
+    assert record["problems"] == record["optimal"] == 1
+    assert record["rows"] == 16
+
+
+def test_solve_a_batch_says_which_are_infeasible(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = am.random_data(5, 5, 2, trials=30, name="cli").save(tmp_path / "data.npz")
+    code, out, _ = command(capsys, "solve", path)
+    assert code == 1
+    assert "… and 10 more" in out
+    assert "infeasible" in out
+    code, out, _ = command(capsys, "solve", path, "--json")
+    record = json.loads(out)
+    assert code == 1
+    assert len(record["results"]) == 30
+    why = [r["why"] for r in record["results"] if r["status"] == "infeasible"]
+    assert why
+    assert all("wants" in words for words in why)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "json"])
+def test_selection_from_a_file(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path, suffix: str
+) -> None:
+    path, choice = tmp_path / f"choice.{suffix}", np.array([0, 1, 2, 3])
+    if suffix == "json":
+        path.write_text(json.dumps(choice.tolist()))
+    elif suffix == "npy":
+        np.save(path, choice)
+    else:
+        np.savez(path, selection=choice)
+    code, out, _ = command(capsys, "solve", data_file, "--select", path, "--json")
+    data = am.AttentionData.load(data_file)
+    expected = am.solve(am.token_problem(data.X, data.z, choice))
+    assert code == 0
+    assert json.loads(out)["results"][0]["value"] == pytest.approx(float(expected.value))
+
+
+def test_a_saved_problem_is_solved_too(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path
+) -> None:
+    path = optimal_problem(am.AttentionData.load(data_file)).save(tmp_path / "problem.npz")
+    first, second = (command(capsys, "solve", file, "--json")[1] for file in (data_file, path))
+    assert json.loads(first)["results"] == json.loads(second)["results"]
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_solve_then_verify(capsys: pytest.CaptureFixture[str], tmp_path: Path, d: int) -> None:
+    """Proofs of infeasibility (d = 2) are verified like optima."""
+    data = am.random_data(5, 5, d, trials=4, name="verify").save(tmp_path / "data.npz")
+    path = tmp_path / "solution.npz"
+    code, out, _ = command(capsys, "solve", data, "--out", path)
+    assert f"saved: {path}" in out
+    code, out, _ = command(capsys, "verify", path)
+    assert code == 0
+    assert "every certificate holds (fro norm, 4 problems)" in out
+    code, out, _ = command(capsys, "verify", path, "--json")
+    assert code == 0
+    assert json.loads(out)["holds"] is True
+
+
+@pytest.mark.parametrize("change", ["W", "dual", "status", "bound"])
+def test_verify_refuses_a_corrupted_solution(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path, change: str
+) -> None:
+    path = tmp_path / "solution.npz"
+    command(capsys, "solve", data_file, "--out", path)
+    arrays = read_npz(path)
+    if change == "status":
+        arrays["status"] = np.asarray("infeasible")
+    else:
+        index = np.abs(arrays["W" if change == "W" else "dual"]).argmax()
+        arrays[change].reshape(-1)[index] += 1e-3
+    write_npz(path, arrays)
+    code, out, _ = command(capsys, "verify", path)
+    assert code == 1
+    assert "1 of 1 do not hold" in out
+
+
+def test_limited_rank_and_uniqueness(
+    capsys: pytest.CaptureFixture[str], data_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "local.npz"
+    arguments = ("solve", data_file, "--norm", "nuc", "--rank", "1")
+    code, out, _ = command(capsys, *arguments, "--json", "--out", path)
+    (result,) = json.loads(out)["results"]
+    assert code == 0
+    assert result["rank"] == 1
+    assert result["status"] in ("local", "optimal")
+    assert command(capsys, "verify", path)[0] == 0
+    unit = [[1.0, 0.0], [0.0, 1.0]]
+    am.margin_problem(unit, unit).save(tmp_path / "unit.npz")
+    code, out, _ = command(capsys, "solve", tmp_path / "unit.npz", "--norm", "nuc")
+    assert code == 0
+    assert "the solution is not unique: another W has the same norm" in out

@@ -1,0 +1,89 @@
+"""Training that confirms predictions."""
+
+import numpy as np
+import pytest
+import torch
+
+import attnmargin as am
+from attnmargin.data.demo_reviews import REVIEWS, review_data
+from tests.instances import counterexample_to_theorem_4, orthonormal
+
+
+def test_confirm_agrees_with_a_guarantee() -> None:
+    prediction = am.predict(review_data())
+    result = am.confirm(prediction)
+    words = [r.words[t] for r, t in zip(REVIEWS, result.selection.tolist(), strict=True)]
+    assert words == ["dull", "wonderful", "great", "slow", "boring", "brilliant"]
+    assert prediction.verdict == am.Verdict.GUARANTEED
+    assert bool(result.agrees & result.listed & result.stays)
+    assert float(result.correlation[-1]) > 0.999
+    assert result.steps == 4000
+    record = result.run.steps.tolist().index(int(result.settled))
+    assert bool((result.run.selection[record:] == result.selection).all())
+    assert bool((result.run.selection[record - 1] != result.selection).any())
+
+
+def test_confirm_says_where_training_went_instead() -> None:
+    result = am.confirm(am.predict(counterexample_to_theorem_4()))
+    assert not bool(result.agrees)
+    assert bool(result.listed)
+    assert not bool(result.stays)
+    assert float(result.own_correlation) > 0.999 > float(result.correlation[-1])
+
+
+def test_an_end_that_is_not_listed_is_explained() -> None:
+    """A score gap of 0.004: after 4,000 steps a better support token still pulls."""
+    data = am.random_data(5, 5, 20, trials=16, name="A:verdicts")[15]
+    prediction = am.predict(data)
+    early = am.confirm(prediction)
+    assert not bool(early.listed)
+    words = early.explain()
+    assert "in sequence 1 the support token 2 scores" in words
+    assert words.endswith("pulls it away; train longer")
+    assert am.confirm(prediction, steps=8000).explain() == "training selects the predicted tokens"
+    first = am.confirm(prediction, steps=1).explain()
+    assert "the softmax is not saturated" in first
+
+
+def test_confirm_same_seed_same_bits() -> None:
+    prediction = am.predict(am.random_data(3, 3, 4, name="bits"), parameter="KQ")
+    first, second, third = (am.confirm(prediction, steps=50, seed=s) for s in (0, 0, 1))
+    assert torch.equal(first.run.W, second.run.W)
+    assert not torch.equal(first.run.W, third.run.W)
+
+
+def test_confirm_needs_steps() -> None:
+    with pytest.raises(am.InputError, match="steps: got 0; needs at least one step"):
+        am.confirm(am.predict(am.random_data(2, 2, 2, name="options")), steps=0)
+
+
+def test_mixtures_have_a_finite_part_and_training_finds_both() -> None:
+    """Paper A, Section 6, with the head of Lemma 6: shares as computed, direction as predicted."""
+    data = orthonormal(5, 6, seed=3)
+    assert data.v is not None
+    head = am.heads.QuadraticHead(data.v, 0.35)
+    prediction = am.predict(data, loss="linear", head=head)
+    assert prediction.finite is not None
+    assert list(prediction.verdict) == [am.Verdict.CONJECTURED] * 5
+    share = am.selections.optimal_composition(data, head)
+    logits = am.logits(data, prediction.finite.W).masked_fill(~prediction.selection, -torch.inf)
+    torch.testing.assert_close(torch.softmax(logits, -1), share, atol=1e-9, rtol=0)
+    result = am.confirm(prediction, steps=20_000, lr=0.02)
+    assert bool(result.agrees.all())
+    assert float(result.own_correlation.min()) > 0.95
+    torch.testing.assert_close(am.probabilities(data, result.run.W[-1]), share, atol=0.02, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [5, 10, 20])
+def test_guarantees_are_kept_and_alternatives_are_complete(d: int) -> None:
+    """500 instances on the sphere in all: n = T = 5, training from zero."""
+    data = am.random_data(5, 5, d, trials=167, name="A:verdicts")
+    prediction = am.predict(data)
+    result = am.confirm(prediction)
+    guaranteed = torch.from_numpy(np.asarray(prediction.verdict == am.Verdict.GUARANTEED))
+    depends = torch.from_numpy(np.asarray(prediction.verdict == am.Verdict.DEPENDS))
+    assert int(guaranteed.sum()) > 0
+    assert bool(result.agrees[guaranteed].all())
+    assert float(result.correlation[-1][guaranteed].min()) >= 0.99
+    assert float(result.listed[depends].double().mean()) >= 0.98

@@ -1,0 +1,15 @@
+"""Coloured texts."""
+
+import numpy as np
+
+from attnmargin.report.pages.coloured import coloured_text
+
+
+def test_colours_follow_the_weights() -> None:
+    text = coloured_text(["so", "bor", "##ing"], [0.5, -1.0, 0.0], marked="so")
+    assert '<span class="marked" style="--a:0.38" title="0.5">so</span>' in text
+    assert (
+        '<span class="minus" style="--a:0.75" title="-1">bor</span><span style="--a:0.00"' in text
+    )
+    assert "<b>" not in coloured_text(["<b>"], [1.0])
+    assert np.char.count(coloured_text([], []), "span") == 0

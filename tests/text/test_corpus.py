@@ -1,0 +1,97 @@
+"""Corpora: readers, classes, errors."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnmargin as am
+from attnmargin.text.corpus import balanced
+from tests.texts import LABELS, TEXTS
+
+
+def written(path: Path, kind: str) -> Path:
+    """The same rows in a file of some kind."""
+    rows = [{"text": t, "label": y} for t, y in zip(TEXTS, LABELS, strict=True)]
+    if kind == ".jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)))
+    elif kind == ".parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        mark = "," if kind == ".csv" else "\t"
+        lines = [f'"{row["text"]}"{mark}{row["label"]}' for row in rows]
+        path.write_text("\n".join([f"text{mark}label", *lines]))
+    return path
+
+
+@pytest.mark.parametrize("kind", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_tables_of_every_kind_say_the_same(tmp_path: Path, kind: str) -> None:
+    found = am.text.read_corpus(written(tmp_path / f"data{kind}", kind))
+    assert found.texts == TEXTS
+    assert found.labels.tolist() == LABELS
+    assert found.classes == ("0", "1")
+    assert found.splits is None
+
+
+def test_the_official_folder_layout(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        for label, word in (("pos", "good"), ("neg", "bad")):
+            (tmp_path / split / label).mkdir(parents=True)
+            (tmp_path / split / label / "0_7.txt").write_text(f"{word} {split}")
+    found = am.text.read_corpus(tmp_path)
+    assert found.classes == ("neg", "pos")
+    assert found.split("test").texts == ["bad test", "good test"]
+    assert found.split("test").labels.tolist() == [0, 1]
+    with pytest.raises(am.InputError, match="split: got 'dev'; needs one of the splits"):
+        found.split("dev")
+    assert am.text.read_corpus(tmp_path / "train").splits is None
+
+
+def test_positive_classes_come_last_and_others_can_be_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("review,stars\nfine,positive\nawful,negative\nwell,neutral\n")
+    found = am.text.read_corpus(path, "review", "stars", drop=["neutral"])
+    assert found.classes == ("negative", "positive")
+    assert found.labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", b"text,label\nx,1\ny,0\nz,2\n", r"3 classes \(0, 1, 2\); needs two classes"),
+        ("a.csv", b"text,label\nx,1\n", r"1 classes \(1\)"),
+        ("a.csv", b"text,label\nx,1\ny,\n", "row 2 without a label; needs labelled rows"),
+        ("a.csv", b"text,label\n ,1\ny,0\n", "row 1 without text"),
+        ("a.csv", b"words,label\nx,1\n", "with columns words, label; needs a column 'text'"),
+        ("a.csv", b"text,label\ncaf\xe9,1\n", "needs text in UTF-8"),
+        ("a.csv", b"", r"0 classes \(none\)"),
+        ("a.jsonl", b"{", "line 1 .*; needs one JSON object per line"),
+        ("a.jsonl", b"[1]", "line 1; needs one JSON object per line"),
+        ("a.parquet", b"nonsense", "needs a .parquet file"),
+        ("a.docx", b"x", "needs a folder, or a file of .csv, .tsv, .jsonl, .parquet"),
+    ],
+)
+def test_bad_files_get_one_sentence(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(am.InputError, match=words):
+        am.text.read_corpus(tmp_path / name)
+
+
+def test_missing_files_and_empty_folders_get_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(am.InputError, match="No such file or directory"):
+        am.text.read_corpus(tmp_path / "none.csv")
+    with pytest.raises(am.InputError, match=r"needs pos/\*.txt and neg/\*.txt"):
+        am.text.read_corpus(tmp_path)
+
+
+def test_balanced_corpora_have_as_many_texts_of_either_class() -> None:
+    own = am.text.Corpus(list("abcdef"), np.array([1, 0, 1, 1, 0, 1]), ("neg", "pos"))
+    found = balanced(own)
+    assert np.bincount(found.labels).tolist() == [2, 2]
+    assert found.texts == sorted(found.texts)
+    assert {"b", "e"} < set(found.texts)
+    assert balanced(own).texts == found.texts

@@ -1,0 +1,127 @@
+"""Checks of paper A on data where the answer is known."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import attnmargin as am
+from tests.instances import contradiction, counterexample_to_theorem_4, identity_data
+
+
+def outcome(data: am.AttentionData, label: str, **how: object) -> am.theory.Outcome:
+    return am.predict(data, **how).check(label).outcome  # type: ignore[arg-type]
+
+
+def test_orthonormal_data_satisfy_everything_that_wide_tokens_promise() -> None:
+    """All rows of a sequence meet at 60°: all tokens are support tokens, whatever is selected."""
+    prediction = am.predict(identity_data((1, -1)))
+    for name in ("Theorem 1", "Assumption B.1", "Theorem 3", "Assumption C", "Theorem 6",
+                 "Assumption D", "Assumption D, stronger form", "Conjecture of Section 5.2",
+                 "Theorem 8", "Lemma 5", "Assumption E", "Theorem 9"):  # fmt: skip
+        assert prediction.check(f"A: {name}").outcome == am.theory.Outcome.HOLDS, name
+    assert prediction.check("A: Assumption B.2").outcome == am.theory.Outcome.FAILS
+    assert prediction.verdict == am.Verdict.GUARANTEED
+    assert float(prediction.check("A: Assumption B.1").numbers["share of support tokens"]) == 1.0
+
+
+def test_the_margin_of_orthonormal_tokens_in_closed_form() -> None:
+    """w = (2, −1, −1)/3 per sequence: ‖w‖² = 2/3, for n sequences 2n/3."""
+    prediction = am.predict(identity_data())
+    assert float(prediction.margin) == pytest.approx(math.sqrt(3.0 / 4.0), abs=1e-12)
+    average = prediction.check("A: Assumption B.1, by average margin").numbers["average margin"]
+    assert float(average) == pytest.approx(1.0)
+
+
+def test_assumption_b2_by_hand() -> None:
+    equal = identity_data((1,), (3.0, 1.0, 1.0))
+    assert outcome(equal, "A: Assumption B.2") == am.theory.Outcome.HOLDS
+    assert outcome(equal, "A: Theorem 4") == am.theory.Outcome.HOLDS
+    assert am.predict(equal).verdict == am.Verdict.GUARANTEED
+    nearly = identity_data((1,), (3.0, 1.0, 1.001))
+    assert outcome(nearly, "A: Assumption B.2") == am.theory.Outcome.FAILS
+    delta = am.predict(nearly).check("A: Theorem 5").numbers
+    assert float(delta["δ: largest difference of such scores"]) == pytest.approx(0.001)
+
+
+def test_theorem_4_needs_more_than_b2() -> None:
+    """Gradient descent from zero, with the step size of the theorem, selects another token."""
+    data = counterexample_to_theorem_4()
+    prediction = am.predict(data)
+    assert prediction.check("A: Assumption B.2").outcome == am.theory.Outcome.HOLDS
+    assert prediction.check("A: Theorem 4").outcome == am.theory.Outcome.FAILS
+    assert prediction.check("A: Lemma 5").outcome == am.theory.Outcome.FAILS
+    assert prediction.verdict == am.Verdict.DEPENDS
+    run = am.train(data, lr="auto", normalize=False, steps=100_000, record=100_000)
+    assert prediction.selection.tolist() == [0, 0]
+    assert run.selection[-1].tolist() == [1, 0]
+    assert prediction.search is not None
+    assert run.selection[-1] in prediction.search
+
+
+def counterexample_to_theorem_6() -> am.AttentionData:
+    """docs/errata.md: Assumption C holds, and short steps end elsewhere."""
+    X = [[[0.07, -1.0], [0.8, 0.6], [-1.0, -0.07]], [[-0.5, -0.87], [0.77, -0.64], [0.72, -0.69]]]
+    return am.AttentionData(X, [[0.39, 0.92], [-0.76, -0.65]], [1, -1], [0.17, -0.99])
+
+
+def test_theorem_6_needs_a_long_first_step() -> None:
+    data = counterexample_to_theorem_6()
+    prediction = am.predict(data)
+    check = prediction.check("A: Theorem 6")
+    assert prediction.check("A: Assumption C").outcome == check.outcome == am.theory.Outcome.HOLDS
+    assert prediction.verdict == am.Verdict.DEPENDS
+    short = am.train(data, lr=0.01, steps=20_000, record=20_000)
+    assert short.selection[-1].tolist() != prediction.selection.tolist()
+    G, _ = am.gradient(data, np.zeros((2, 2)))
+    length = float(check.numbers["length of a first step that suffices"])
+    long = am.train(data, init=-length * G / G.norm(), lr=0.01, steps=20_000, record=20_000)
+    assert torch.equal(long.selection[-1], prediction.selection)
+
+
+def test_theorem_5_is_not_true_for_equal_scores_either() -> None:
+    prediction = am.predict(counterexample_to_theorem_4())
+    assert prediction.check("A: Theorem 5").outcome == am.theory.Outcome.FAILS
+
+
+def degenerate() -> am.AttentionData:
+    """The fourth row is the sum of the first two less the third: its multiplier can be zero."""
+    X = [[row, [0.0, 0.0, 0.0]] for row in ([1.0, 2, 0], [1.0, -1, 2], [1.0, -1, -2], [1.0, 2, 4])]
+    return am.AttentionData(X, [[1.0, 0, 0]] * 4, [1, 1, 1, -1], [1.0, -0.1, -0.19])
+
+
+def test_a_token_that_pulls_without_need_does_not_exclude_a_selection() -> None:
+    """[0, 0, 0, 0] is not locally optimal by Definition 2, and training stays with it."""
+    prediction = am.predict(degenerate())
+    assert prediction.search is not None
+    assert prediction.search.selections.tolist() == [[0, 0, 0, 1]]
+    assert [0, 0, 0, 0] in prediction.search.marginal.tolist()
+    assert prediction.verdict == am.Verdict.DEPENDS
+    result = am.confirm(prediction, steps=20_000)
+    assert result.selection.tolist() == [0, 0, 0, 0]
+    assert bool(result.listed)
+
+
+def test_a_word_that_stands_twice_is_a_mixture_that_no_search_sees() -> None:
+    X = [[[-2.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]
+    prediction = am.predict(am.AttentionData(X, [[1.0, 0.0]] * 2, [1, 1], [3.0, 6.1]))
+    assert prediction.verdict == am.Verdict.DEPENDS
+    assert prediction.check("A: Assumption D").outcome == am.theory.Outcome.UNDECIDABLE
+
+
+def test_squared_loss_fails_assumption_a_above_one() -> None:
+    data = identity_data()  # the best score is 3
+    check = am.predict(data, loss="squared").check("A: Assumption A")
+    assert check.outcome == am.theory.Outcome.FAILS
+    small = am.AttentionData(data.X, data.z, data.y, 0.1 * data.v)
+    assert outcome(small, "A: Assumption A", loss="squared") == am.theory.Outcome.HOLDS
+
+
+def test_infeasible_data() -> None:
+    prediction = am.predict(contradiction())
+    assert prediction.check("A: (Att-SVM) is feasible").outcome == am.theory.Outcome.FAILS
+    for name in ("Theorem 2", "Theorem 6", "Theorem 7", "Conjecture of Section 5.2"):
+        assert prediction.check(f"A: {name}").outcome == am.theory.Outcome.FAILS, name
+    assert prediction.verdict == am.Verdict.DEPENDS
+    assert not prediction.feasible

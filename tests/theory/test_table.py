@@ -1,0 +1,44 @@
+"""The table of all statements."""
+
+import pytest
+import torch
+
+import attnmargin as am
+from tests.instances import identity_data
+
+
+def test_every_statement_of_the_four_papers_has_a_row() -> None:
+    labels = [check.label for check in am.theory.check_theory(identity_data())]
+    expected = [f"A: Theorem {k}" for k in range(1, 10)] + [f"A: Lemma {k}" for k in range(1, 7)]
+    expected += [f"A: Assumption {k}" for k in ("A", "B.1", "B.2", "C", "D", "E")]
+    expected += [f"B: Theorem {k}" for k in range(1, 6)] + ["B: Assumption B"]
+    expected += [f"C: Assumption {k}" for k in range(1, 5)] + [f"C: Theorem {k}" for k in (1, 2, 3)]
+    expected += [
+        "C: Acyclicity",
+        "C: (Graph-SVM) is feasible",
+        "D: Definition 1",
+        "D: Assumption 4",
+    ]
+    expected += ["D: Theorem 5", "D: Lemma 2", "D: Lemma 6", "D: Lemma 19"]
+    assert set(expected) <= set(labels)
+    assert len(labels) == len(set(labels))
+
+
+@pytest.mark.parametrize("how", [{}, {"parameter": "KQ"}, {"p": 1.75}])
+def test_batch_equals_loop(how: dict[str, object]) -> None:
+    data = am.random_data(3, 3, 4, trials=4, name="theory loop")
+    together = am.theory.check_theory(data, **how)  # type: ignore[arg-type]
+    for index in range(4):
+        alone = am.theory.check_theory(data[index], **how)  # type: ignore[arg-type]
+        for many, one in zip(together, alone, strict=True):
+            assert many[index].outcome == one.outcome, one.label
+            for name, number in one.numbers.items():
+                torch.testing.assert_close(many[index].numbers[name], number, equal_nan=True)
+
+
+def test_theorems_about_w_are_silent_about_factors_and_mirror_descent() -> None:
+    for how in ({"parameter": "KQ"}, {"p": 3.0}):
+        prediction = am.predict(identity_data(), **how)
+        for name in ("Theorem 3", "Theorem 4", "Theorem 6", "Theorem 7"):
+            assert prediction.check(f"A: {name}").outcome == am.theory.Outcome.UNDECIDABLE
+        assert prediction.verdict != am.Verdict.GUARANTEED
