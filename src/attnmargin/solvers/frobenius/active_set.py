@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline
+from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, kernel
 from attnmargin.solvers.frobenius.basis import (
     SMALL,
     Basis,
@@ -349,7 +349,7 @@ def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tupl
     return outcome, iterations
 
 
-@jit
+@kernel
 def solve_rows(
     left: Floats,
     query: Floats,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
+from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit, kernel
 from attnmargin.solvers.frobenius.basis import apply, lower, upper
 from attnmargin.solvers.interior.linear import (
     cholesky,
@@ -301,7 +301,7 @@ def _solve(P: Rows, at: Point, start: Start, powers: Floats, dual: Floats, W: Fl
     return steps
 
 
-@jit
+@kernel
 def solve_rows(
     left: Floats,
     query: Floats,

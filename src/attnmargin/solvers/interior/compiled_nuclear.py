@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, inner, jit
+from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, inner, jit, kernel
 from attnmargin.solvers.frobenius.basis import apply
 from attnmargin.solvers.interior.linear import (
     cholesky,
@@ -244,7 +244,7 @@ def _solve(P: Rows, at: Point, start: tuple[Floats, Floats, float], dual: Floats
     return steps
 
 
-@jit
+@kernel
 def solve_rows(
     left: Floats,
     query: Floats,
