@@ -4,58 +4,39 @@ numba's cache watches one file at a time: after a change here, ``make test`` dro
 the files that use this one.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from attnmargin.base.pipeline import Announcer, PartCompiler
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering
-import os
-
-class _Part(JITCodeLibrary):
-    def _optimize_final_module(self): 
-        pass
-    def _finalize_final_module(self):
-        self._finalized = True
-    def get_pointer_to_function(self, name):
-        self._ensure_finalized()
-        return 0
-    @property
-    def codegen(self): return self
-    def set_env(self, name, env): pass
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lower(NativeLowering):
-    _name = "lower_part"
-    def run_pass(self, state):
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return super().run_pass(state)
-
-class _Compiler(CompilerBase):
-    def define_pipelines(self):
-        pm = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pm.passes = [(_Lower if p is NativeLowering else p, d) for p, d in pm.passes]
-        pm._finalized=False
-        pm.finalize()
-        return [pm]
-
-_options: Any = {"nogil": True, "error_model": "numpy"}
+_options: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _options["fastmath"] = {"reassoc", "contract", "nsz"}
-_inner: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-if os.environ.get("PART","1")=="1": _inner["pipeline_class"]=_Compiler
-jit = njit(**_options, **_inner)
+_part: Any = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler, **_options}
+# Parts of kernels. What is left open is taken over from the caller: a part that is first met in one
+# that is to be inlined would be inlined everywhere, with all that it calls.
+jit = njit(forceinline=False, **_part)
 # For what runs once per iteration: handing the arrays over would cost as much as the work.
-jit_inline = njit(forceinline=True, **_options, **_inner)
-kernel = njit(cache=True, no_cfunc_wrapper=True, **_options)
+jit_inline = njit(forceinline=True, **_part)
+_announcer = Announcer()
+
+
+def kernel(title: str, seconds: int) -> Callable[[Any], Any]:
+    """What Python calls, kept on disk; it takes about so many seconds to compile."""
+
+    def compiled(function: Any) -> Any:
+        dispatcher = njit(forceinline=False, cache=True, **_options)(function)
+        _announcer.watch(dispatcher, title, seconds)
+        return dispatcher
+
+    return compiled
 
 
 @jit
