@@ -8,7 +8,7 @@ as a whole, once.
 
 import gc
 import sys
-from ctypes import PYFUNCTYPE, c_void_p, cast, py_object
+from ctypes import PYFUNCTYPE, c_void_p, cast
 from typing import Any, final
 
 from numba.core import event
@@ -18,7 +18,7 @@ from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.untyped_passes import IRProcessing
 
 
-@PYFUNCTYPE(py_object, c_void_p, c_void_p, c_void_p)
+@PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)
 def _refuse(closure: int, arguments: int, keywords: int) -> None:
     """What Python meets that calls a part."""
     raise TypeError("this function is part of a kernel: only compiled code can call it")

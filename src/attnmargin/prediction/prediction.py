@@ -12,6 +12,7 @@ from torch import Tensor
 from attnmargin.attention.heads import Head, HeadLike, as_head
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.score import score_rounding, scores, tied_tokens
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.errors import InputError, check_kind, check_number
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import finite_problem, token_problem
@@ -127,6 +128,7 @@ class Prediction:
         )
 
 
+@one_thread
 def predict(
     data: AttentionData,
     parameter: str = "W",

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from attnmargin.attention.score import barrier, high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.errors import InputError, check_kind
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import seed_of
@@ -145,6 +146,7 @@ class _Tally:
         return solve(token_problem(self.data.X, self.data.z, selections, self.data.mask), self.norm)
 
 
+@one_thread
 def local_selections(
     data: AttentionData,
     norm: str | float | Norm = "fro",

@@ -12,7 +12,7 @@ from attnmargin.attention.heads import HeadLike
 from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.attention.softmax import Objective, Slope, objective
 from attnmargin.base.arrays import Array, as_tensor
-from attnmargin.base.compiled import can_compile
+from attnmargin.base.compiled import can_compile, one_thread
 from attnmargin.base.errors import InputError, check_kind, check_number, check_whole
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.training.rates import Guarded, Rate, Rates, as_rates
@@ -24,6 +24,7 @@ from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared, Log)
 
 
+@one_thread
 def train(
     data: AttentionData,
     parameter: str = "W",
