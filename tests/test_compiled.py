@@ -50,7 +50,6 @@ def test_compiling_is_announced_once_and_loading_never(tmp_path: Path) -> None:
     assert _run_toy(tmp_path) == ("5.0 5.0\n20.0\n", "")
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_parts_of_kernels_refuse_python() -> None:
     from attnmargin.base.kernels import dot
 

@@ -17,15 +17,12 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.untyped_passes import IRProcessing
 
-
-@PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)
-def _refuse(closure: int, arguments: int, keywords: int) -> None:
-    """What Python meets that calls a part."""
-    raise TypeError("this function is part of a kernel: only compiled code can call it")
+# What Python meets that calls a part: a SystemError, for only compiled code can.
+_refuse = PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)(lambda *arguments: 0)
 
 
 @final
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+class _Part(JITCodeLibrary):
     """Code that waits for the kernel into which it is linked."""
 
     def _optimize_final_module(self) -> None:
@@ -49,7 +46,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 
 @final
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _AsPart(AnalysisPass):  # type: ignore[misc]
+class _AsPart(AnalysisPass):
     """Prepare the library that numba fills."""
 
     _name = "as_part"
@@ -64,7 +61,7 @@ class _AsPart(AnalysisPass):  # type: ignore[misc]
 
 
 @final
-class PartCompiler(CompilerBase):  # type: ignore[misc]
+class PartCompiler(CompilerBase):
     """The compiler of parts."""
 
     def define_pipelines(self) -> list[Any]:
@@ -75,7 +72,7 @@ class PartCompiler(CompilerBase):  # type: ignore[misc]
 
 
 @final
-class Announcer(event.Listener):  # type: ignore[misc]
+class Announcer(event.Listener):
     """Says on standard error that a kernel is about to be compiled; loading one is not worth it.
 
     Compiling makes many small objects that live until the end: the garbage collector, which would
