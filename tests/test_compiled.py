@@ -60,14 +60,14 @@ def test_parts_of_kernels_refuse_python() -> None:
 def _count_threads(threads: int) -> int:
     """How many threads work on parts of a batch when torch has so many."""
     seen: set[int] = set()
-    # All workers meet once, so that no quick one does the work of all; one too many would break it.
-    meeting = Barrier(threads)
+    # Workers wait for one more than there should be, so that no quick one does the work of all.
+    meeting = Barrier(threads + 1)
 
     def kernel(part: NDArray[np.float64]) -> None:
         if get_ident() not in seen:
             seen.add(get_ident())
             with suppress(BrokenBarrierError):
-                meeting.wait(timeout=1.0)
+                meeting.wait(timeout=0.5)
         part += 1.0
 
     x = np.zeros(512)
