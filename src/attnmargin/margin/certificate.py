@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.base.arrays import Array, floats
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.display import Summarised, range_words, tally_words
 from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
@@ -129,6 +130,7 @@ def _numbers(name: str, value: Array, problem: MarginProblem, shape: tuple[int, 
     return given.to(problem.left.device)
 
 
+@one_thread
 def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Array) -> Certificate:
     """Bracket ``min ‖W‖`` over the rows of a problem by a W and multipliers of any origin.
 

@@ -12,6 +12,7 @@ from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.score import refuse_ties
 from attnmargin.base.checks import check_kind, check_number
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.display import Summarised, few_words, range_words, tally_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
@@ -161,6 +162,7 @@ class Prediction(Summarised):
         )
 
 
+@one_thread
 def predict(
     data: AttentionData,
     parameter: str = "W",

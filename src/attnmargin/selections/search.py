@@ -18,6 +18,7 @@ from torch import Tensor
 from attnmargin.attention.score import barrier, high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.checks import check_kind
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
@@ -154,6 +155,7 @@ class _Tally:
         return solve(token_problem(self.data.X, self.data.z, selections, self.data.mask), self.norm)
 
 
+@one_thread
 def local_selections(
     data: AttentionData,
     norm: str | float | Norm = "fro",

@@ -13,7 +13,7 @@ from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss
 from attnmargin.attention.softmax import Objective, Slope, objective
 from attnmargin.base.arrays import Array, as_tensor
 from attnmargin.base.checks import check_kind, check_number, check_whole
-from attnmargin.base.compiled import can_compile
+from attnmargin.base.compiled import can_compile, one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import METHODS, check_parameter
@@ -26,6 +26,7 @@ from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared, Log)
 
 
+@one_thread
 def train(
     data: AttentionData,
     parameter: str = "W",
