@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError, get_ident
+from threading import Barrier, BrokenBarrierError, Thread, current_thread, get_ident
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 import attnmargin as am
 from attnmargin.base.compiled import in_threads, one_thread
+from attnmargin.training import weights
 
 TOY = """
 import numpy as np
@@ -110,3 +112,31 @@ def test_small_tensor_work_is_done_on_one_thread_but_kernels_use_all() -> None:
     assert torch.get_num_threads() == 3
     large = am.random_data(8, 32, 64, trials=64, name="threads")
     assert work(large) == (3, 3)
+
+
+def test_a_patient_caller_does_not_work_itself() -> None:
+    """Signals reach the main thread only where it runs no compiled code."""
+    seen: list[Thread] = []
+
+    def kernel(x: NDArray[Any]) -> None:
+        seen.append(current_thread())
+
+    in_threads(kernel, [np.zeros(1)], 1, patient=True)
+    in_threads(kernel, [np.zeros(1)], 1)
+    assert seen[0].daemon
+    assert seen[1] is current_thread()
+
+
+def test_long_runs_are_waited_for_with_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def spy(kernel: Any, arrays: Any, B: int, *, patient: bool = False) -> None:
+        asked.append(patient)
+        in_threads(kernel, arrays, B, patient=patient)
+
+    monkeypatch.setattr(weights, "in_threads", spy)
+    data = am.random_data(2, 2, 2, name="patience")
+    for method, p in (("gd", 2.0), ("mirror", 3.0)):
+        am.train(data, method=method, p=p, steps=6000, record=6000)
+        am.train(data, method=method, p=p, steps=6)
+    assert asked == [True, *[False] * 6] * 2

@@ -50,7 +50,8 @@ def test_a_bare_command_prints_its_help(capsys: Capture) -> None:
 
 @pytest.mark.parametrize(
     ("words", "option"),
-    [(["predict", "FILE", "--out", "FILE"], "--out"), (["predict", "FILE", "--html", "FILE"], "--html"),
+    [(["predict", "FILE", "--out", "FILE"], "--out"),
+     (["predict", "FILE", "--html", "FILE"], "--html"),
      (["predict", "FILE", "--csv", "FILE"], "--csv"), (["solve", "FILE", "--out", "FILE"], "--out"),
      (["train", "FILE", "--out", "FILE"], "--out"), (["graph", "FILE", "--html", "FILE"], "--html"),
      (["tokens", "FILE", "--html", "FILE"], "--html"),
@@ -99,7 +100,8 @@ def test_what_is_no_file_is_called_what_it_is(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [(["train", "--width", "3"],
-      "--width: got 3 with parameter 'W'; needs parameter 'KQ': it is the number of columns of K and Q"),
+      "--width: got 3 with parameter 'W'; needs parameter 'KQ': it is the number of columns of K "
+      "and Q"),
      (["train", "--lr", "0"],
       "--lr: got '0'; needs a positive number, or with --plain auto or polyak"),
      (["predict", "--p", "1e9"],

@@ -49,8 +49,8 @@ def test_ties_on_the_command_line_name_the_sequence(tmp_path: Path) -> None:
 
 def alone_but_open() -> am.Prediction:
     """A complete search finds one stable selection, and no theorem excludes a point of rest."""
-    for trial in range(60):
-        data = am.random_data(3, 2, 4, name=f"open {trial}")
+    for trial in range(30):
+        data = am.random_data(2, 3, 3, name=f"open {trial}")
         prediction = am.predict(data)
         search, grounds = prediction.search, prediction.grounds
         assert search is not None

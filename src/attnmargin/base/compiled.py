@@ -86,14 +86,20 @@ def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Res
     return alone
 
 
-def in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int) -> None:
-    """Run a kernel that releases the interpreter lock on parts of the batch."""
-    threads = min(_threads.wanted(), B // _WORTH_A_THREAD)
-    if threads < 2:
+def in_threads(
+    kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int, *, patient: bool = False
+) -> None:
+    """Run a kernel that releases the interpreter lock on parts of the batch.
+
+    A patient caller only waits, so that Ctrl-C reaches it at once: signals are not seen inside of
+    compiled code. The threads that it leaves behind end with the process.
+    """
+    threads = max(min(_threads.wanted(), B // _WORTH_A_THREAD), 1)
+    if threads == 1 and not patient:
         kernel(*arrays)
         return
     # Several parts per thread, so that one with hard problems does not hold up the rest.
-    edges = np.linspace(0, B, min(8 * threads, B // _WORTH_A_THREAD) + 1).astype(int)
+    edges = np.linspace(0, B, max(min(8 * threads, B // _WORTH_A_THREAD), 1) + 1).astype(int)
     parts = iter([[array[i:j] for array in arrays] for i, j in pairwise(edges)])
     failures: list[BaseException] = []
 
@@ -104,10 +110,12 @@ def in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int) 
         except BaseException as error:
             failures.append(error)
 
-    helpers = [Thread(target=work) for _ in range(threads - 1)]  # the caller works too
+    count = threads if patient else threads - 1  # else the caller works too
+    helpers = [Thread(target=work, daemon=patient) for _ in range(count)]
     for helper in helpers:
         helper.start()
-    work()
+    if not patient:
+        work()
     for helper in helpers:
         helper.join()
     if failures:

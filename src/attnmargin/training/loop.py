@@ -17,7 +17,7 @@ from attnmargin.base.compiled import can_compile, one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import METHODS, check_parameter
-from attnmargin.training.rates import Guarded, Rate, Rates, as_rates
+from attnmargin.training.rates import Guarded, Planned, Rate, Rates, as_rates
 from attnmargin.training.start import fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
@@ -258,23 +258,22 @@ class _Session:
 
     def _advance(self, slope: Slope, rates: tuple[Rates, Rates], k: int, end: int) -> None:
         """Steps k to end, compiled where that can be done; ``slope`` is that of step k."""
-        if self._compiles(rates[0]):
+        if isinstance(rates[0], Planned) and self._compiles():
             assert self.goal.gamma is not None
-            every = [rates[0](step, slope, self.weights)[:, 0] for step in range(k, end)]
             loss = KERNEL_LOSSES.index(type(self.goal.loss))
-            self.weights.advance(self.goal.gamma, torch.cat(every, -1), loss, self.rule)
+            self.weights.advance(self.goal.gamma, rates[0].between(k, end), loss, self.rule)
             return
         for step in range(k, end):
             self._step(slope, rates, step)
             if step + 1 < end:
                 slope = self.goal.slope(self.weights.logits())
 
-    def _compiles(self, rate: Rates) -> bool:
+    def _compiles(self) -> bool:
         """Whether the compiled kernel knows this descent."""
         X = self.flat.X
         known = self.goal.head is None and type(self.goal.loss) in KERNEL_LOSSES and self.v is None
         plain = X.device.type == "cpu" and X.dtype == torch.float64 and can_compile()
-        return known and plain and not rate.adaptive
+        return known and plain
 
     def _step(self, slope: Slope, rates: tuple[Rates, Rates], k: int) -> None:
         lr = rates[0](k, slope, self.weights)

@@ -17,6 +17,8 @@ from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
 
 # Logits that are carried along are computed anew every so many steps.
 _REFRESH = 256
+# Steps of all trials above which Ctrl-C must not wait for them.
+_PATIENCE = 4096
 # A squared norm that is so many units in the last place of what it would be without cancellation
 # is rounding.
 _NOISE = 16
@@ -64,7 +66,7 @@ def _in_kernel(
     options[:, :3] = float(loss), float(rule.normalize), log_penalty
     options[:, 3] = rule.p if isinstance(rule.p, float) else rule.p.reshape(B).numpy()
     given = [x.numpy() for x in (*arrays, rates.contiguous())]
-    in_threads(kernel, [*given, options], B)
+    in_threads(kernel, [*given, options], B, patient=rates.numel() > _PATIENCE)
 
 
 class Weights(ABC):
