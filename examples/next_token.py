@@ -1,7 +1,7 @@
 """Read off a graph what attention learns from next-token data, and train to compare.
 
 The data set is small and has a cycle. The example trains one layer of self-attention on it and
-prints its next-token distribution beside the one from the automaton, which needs no training. Run it:
+prints its next-token distribution beside the automaton's, which needs no training. Run it:
 
     python examples/next_token.py
 """

@@ -1,4 +1,4 @@
-"""The main job: what attention will select, in which direction it grows, and who says so."""
+"""The main job: predict what attention selects and in which direction W grows, and say why."""
 
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -35,7 +35,7 @@ from attnmargin.theory.table import Grounds, all_checks
 @final
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What attention will learn from data; see :func:`predict`."""
+    """The prediction of what attention will learn from data; see :func:`predict`."""
 
     data: AttentionData
     parameter: str
@@ -70,17 +70,17 @@ class Prediction:
 
     @property
     def support(self) -> Tensor:
-        """The tokens that guard the selection, bool ``(*B, n, T)``."""
+        """The support tokens: rivals at exactly the margin, bool ``(*B, n, T)``."""
         return support_of(self.data, self.solution)
 
     @property
     def feasible(self) -> Any:
-        """Whether the selection can be made at all, a bool or an array of them."""
+        """Whether any W makes this selection, a bool or an array of them."""
         return self.solution.status == Status.OPTIMAL
 
     @property
     def theorems(self) -> list[Check]:
-        """The checks that hold: what applies to these data."""
+        """The checks that hold for these data."""
         return [check for check in self.checks if np.all(check.outcome == Outcome.HOLDS)]
 
     @property
@@ -109,14 +109,14 @@ class Prediction:
         return verdict_sentence(self)
 
     def check(self, label: str) -> Check:
-        """One check by its label, such as "A: Theorem 6"."""
+        """Return the check with a label, such as "A: Theorem 6"."""
         for check in self.checks:
             if check.label == label:
                 return check
         raise InputError("label", repr(label), "a label of one of the checks")
 
     def beside(self, data: AttentionData) -> "Prediction":
-        """The same prediction with its tensors where the data are."""
+        """Return the same prediction with its tensors on the device of the data."""
         device, searches = data.X.device, None
         if self.searches is not None:
             searches = np.empty_like(self.searches)
@@ -132,7 +132,7 @@ class Prediction:
         )
 
     def __getitem__(self, index: Any) -> "Prediction":
-        """Members of the batch."""
+        """Return members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
         return replace(
             self,
@@ -157,7 +157,7 @@ def predict(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Prediction:
-    """Tell what softmax attention will learn from data, before it is trained.
+    """Predict what softmax attention will learn from data, before training it.
 
         W(k) ≈ W_fin + R(k) · W_mm,   R → ∞
 
@@ -230,7 +230,7 @@ def predict(
 
 
 def _verdict(facts: Facts, grounds: Grounds) -> Any:
-    """A :class:`Verdict`, or an array of them."""
+    """Return a :class:`Verdict`, or an array of them for a batch."""
     free = holds(grounds.no_rest) & facts.alone
     single = facts.of_searches("total") == 1  # one token per sequence: nothing to choose
     long = holds(grounds.long_step) & free
@@ -247,7 +247,7 @@ def _words(guaranteed: Tensor, conjectured: Tensor) -> Any:
 def _predict_sets(
     data: AttentionData, parameter: str, p: float, loss: str | Loss, head: Head
 ) -> Prediction:
-    """The prediction for a head that mixes tokens: sets, their direction, and the finite part."""
+    """Predict for a head that mixes tokens: sets, their direction, and the finite part."""
     check_parameter(parameter, PREDICTED)
     norm = implied_norm(parameter, float(p))
     share = optimal_composition(data, head)
