@@ -112,14 +112,14 @@ def confirm(
     """Train with normalised steps from zero, and compare with the prediction.
 
     Args:
-        prediction: of any batch.
-        steps, lr, init, seed: as in :func:`attnmargin.train`; zero is the start for W, small
-            random factors that for (K, Q).
-        progress: called with the number of steps done, and of all.
+        prediction: from :func:`predict`, with any batch.
+        steps, lr, init, seed: as in :func:`attnmargin.train`; by default W starts at zero, and
+            (K, Q) from small random factors.
+        progress: called with the number of steps done and the total.
 
     Returns:
-        A :class:`Confirmation`: what was selected, whether it was predicted, how well the
-        weights align, and when the selection settled.
+        A :class:`Confirmation`: what training selected, whether that was predicted, how well
+        the weights align, and when the selection settled.
 
     Example:
         >>> import attnmargin as am

@@ -164,15 +164,15 @@ def predict(
     The selected tokens are those of largest score (paper A, Lemma 2); ``W_mm`` solves the SVM that
     separates them, in the norm that the optimiser implies. The verdict says how sure that is:
 
-    - *guaranteed*: the hypotheses of a theorem that promises it hold (paper A, Theorem 4 for one
-      sequence, Theorem 6 after a long first step), and for Theorem 6, so that short steps cannot
-      be trapped either, there is no stationary point and a complete search shows that no other
-      selection is locally optimal;
-    - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or, where a head mixes
-      several tokens, their SVM is feasible (Section 6);
-    - *depends on the start*: all else. Training that keeps growing ends in one of the locally
-      optimal selections, which are listed with their margins; where the optimal tokens cannot be
-      separated, it can come to rest at a finite point.
+    - *guaranteed*: the hypotheses of a theorem that promises this selection hold (paper A,
+      Theorem 4 for one sequence, Theorem 6 after a long first step). With Theorem 6, two more
+      conditions make sure that short steps cannot be trapped: there is no stationary point, and
+      a complete search shows that no other selection is locally optimal.
+    - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or a head mixes several
+      tokens, and their SVM is feasible (Section 6).
+    - *depends on the start*: neither applies. If the weights keep growing, training ends in one
+      of the locally optimal selections, which are listed with their margins. If the optimal
+      tokens cannot be separated, training can stop at a finite point.
 
     Args:
         data: tokens, queries, labels and head, with any batch ``*B``.
@@ -181,10 +181,10 @@ def predict(
         loss, head: as in :func:`attnmargin.train`; a head that is not linear must be a
             :class:`QuadraticHead`, whose best mixture of tokens can be computed.
         limit: how many selections the search may solve, see :func:`local_selections`.
-        progress: called with the number of selections decided, and of all.
+        progress: called with the number of selections decided and the total.
 
     Returns:
-        A :class:`Prediction`. It does not raise when the selection is infeasible: ask its
+        A :class:`Prediction`. An infeasible selection does not raise: see its
         ``solution.status``.
 
     Example:

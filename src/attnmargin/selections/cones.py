@@ -43,7 +43,7 @@ def in_direction_cone(
 
         D_ψ(reference/‖reference‖_p, W/‖W‖_p) ≤ μ   and   ‖W‖_p ≥ R
 
-    Paper B, Definition 5 (where (5b) prints the norm of the reference for that of W). With p = 2
+    Paper B, Definition 5 (where (5b) prints the norm of the reference, not of W). With p = 2
     it is ``C_{μ,R}`` of paper A, eq. (4): correlation at least 1 − μ.
 
     Example:

@@ -1,9 +1,9 @@
 """Exhaustive search for the locally optimal selections of an instance.
 
-Selections are written sequence by sequence. Where tokens are too narrow for every selection to
-be feasible (paper A, Theorem 8), a beginning that is infeasible excludes all that continue it.
-Where there are too many selections, the search climbs from random ones: a selected token with a
-support token of higher score is replaced by that one, as training would do.
+The search builds selections sequence by sequence. If tokens are too narrow for every selection to
+be feasible (paper A, Theorem 8), an infeasible prefix excludes all its continuations. If there are
+too many selections, the search climbs from random ones: it replaces a selected token by a support
+token of higher score, as training would do.
 """
 
 import math

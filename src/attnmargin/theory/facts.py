@@ -242,7 +242,7 @@ class Facts:
     def distinct(self) -> Tensor:
         """Whether no two tokens of a sequence have the same score, bool ``(*B,)``.
 
-        Tokens of equal score, such as a word that stands twice, can share the attention for ever:
+        Tokens of equal score, such as a word that occurs twice, can share the attention for ever:
         then training can end in mixtures, which no search over single tokens finds.
         """
         ordered = self.gamma.sort(-1, descending=True).values

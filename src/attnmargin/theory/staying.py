@@ -7,8 +7,8 @@ If a share q of the attention of sequence i is not on its optimal token, its los
 
 every optimal token has more than 1 − q of the attention, and keeps it as long as the loss does not
 rise. With q = 1/2 that is the majority. With ``q = γ_gap / 4ΓA`` (paper A, (53) and (58) for W_mm)
-the gradient points along W_mm from there on: descent with steps of at most 1/L_W cannot come to
-rest, and turns to W_mm.
+the gradient points along W_mm from there on: descent with steps of at most 1/L_W cannot stop, and
+turns towards W_mm.
 """
 
 import torch

@@ -94,7 +94,7 @@ def check_theory(
 
     Returns:
         A list of :class:`Check`, in the order of the papers; each outcome is "holds", "fails" or
-        "not decidable here", with the numbers that it was decided by.
+        "not decidable here", with the numbers that decide it.
 
     Example:
         >>> import attnmargin as am
