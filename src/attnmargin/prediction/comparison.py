@@ -1,4 +1,4 @@
-"""A training run beside the SVM of the tokens that it selected."""
+"""Compare a training run with the SVM of the tokens that it selected."""
 
 from dataclasses import dataclass
 from typing import final
@@ -19,7 +19,7 @@ from attnmargin.training.measures import correlation, decided
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Summarised):
-    """The end of a run; tensors have the batch shape."""
+    """The end of a run, compared with its SVM; tensors have the batch shape."""
 
     run: Trajectory
     selection: Tensor  # int (*B, n): the most likely tokens

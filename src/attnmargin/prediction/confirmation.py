@@ -1,4 +1,4 @@
-"""Train, and compare with what was predicted."""
+"""Train, and compare the result with the prediction."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -31,7 +31,7 @@ _SATURATED = 0.99
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Confirmation(Summarised):
-    """A training run beside its prediction; tensors have the batch shape."""
+    """A training run compared with its prediction; tensors have the batch shape."""
 
     prediction: Prediction
     run: Trajectory
@@ -61,7 +61,7 @@ class Confirmation(Summarised):
         return int(self.run.steps[-1])
 
     def explain(self, index: tuple[int, ...] = ()) -> str:
-        """Where the training of one instance ended, and why it may not be the last word."""
+        """Say where the training of one instance ended, and why that may not be final."""
         if bool(self.agrees[index]):
             return "training selects the predicted tokens"
         if not bool(self.decided[index]):
@@ -76,7 +76,7 @@ class Confirmation(Summarised):
         return f"training selects {chosen}, not a listed alternative: {self._unfinished(index)}"
 
     def _kind(self, index: tuple[int, ...]) -> str:
-        """What a listed alternative is."""
+        """Say which kind of listed alternative was selected."""
         searches = self.prediction.searches
         if searches is None:
             return "the predicted mixture"
@@ -121,17 +121,17 @@ def confirm(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Confirmation:
-    """Train as predicted, with normalised steps from zero, and compare.
+    """Train with normalised steps from zero, and compare with the prediction.
 
     Args:
-        prediction: of any batch.
-        steps, lr, init, seed: as in :func:`attnmargin.train`; zero is the start for W, small
-            random factors that for (K, Q).
-        progress: called with the number of steps done, and of all.
+        prediction: from :func:`predict`, with any batch.
+        steps, lr, init, seed: as in :func:`attnmargin.train`; by default W starts at zero, and
+            (K, Q) from small random factors.
+        progress: called with the number of steps done and the total.
 
     Returns:
-        A :class:`Confirmation`: what was selected, whether it was predicted, how well the
-        weights align, and when the selection settled.
+        A :class:`Confirmation`: what training selected, whether that was predicted, how well
+        the weights align, and when the selection settled.
 
     Example:
         >>> import attnmargin as am
@@ -187,7 +187,7 @@ def _listed(prediction: Prediction, selection: Tensor) -> Tensor:
 
 
 def _own(prediction: Prediction, run: Trajectory) -> Tensor:
-    """Correlation at the end with the SVM of what was selected; NaN where it is infeasible."""
+    """Correlate the last W with the SVM of what it selects; NaN where that is infeasible."""
     data = prediction.data
     solution = solve(token_problem(data.X, data.z, run.selection[-1], data.mask), prediction.norm)
     aligned = correlation(run.W[-1], solution.W.nan_to_num(nan=0.0))
@@ -195,7 +195,7 @@ def _own(prediction: Prediction, run: Trajectory) -> Tensor:
 
 
 def _settled(run: Trajectory, batch: int) -> Tensor:
-    """The first record from which on the selection does not change, int ``(*B,)``."""
+    """Find the step of the record since which the selection is the same, int ``(*B,)``."""
     changed = (run.selection != run.selection[-1]).flatten(1 + batch).any(-1)
     records = torch.arange(1, len(run.steps) + 1, device=changed.device)
     records = records.reshape(-1, *[1] * batch)
@@ -205,7 +205,7 @@ def _settled(run: Trajectory, batch: int) -> Tensor:
 
 
 def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
-    """Whether the loss is too low to leave the optimal tokens again, bool ``(*B,)``."""
+    """Decide whether the loss is too low to leave the optimal tokens, bool ``(*B,)``."""
     goal = objective(prediction.data, "linear", prediction.loss)
     if not goal.loss.always_falls:
         return torch.zeros_like(run.probability[-1], dtype=torch.bool)
@@ -215,7 +215,7 @@ def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
 
 
 def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor, lr: float) -> Confirmation:
-    """The same where several tokens of a sequence are selected."""
+    """Compare where a sequence selects several tokens."""
     assert prediction.finite is not None
     batch = len(prediction.data.batch_shape)
     chosen = probabilities(prediction.data, run.W[-1]) > _SELECTED

@@ -1,4 +1,4 @@
-"""The main job: what attention will select, in which direction it grows, and who says so."""
+"""The main job: predict what attention selects and in which direction W grows, and say why."""
 
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -37,7 +37,7 @@ from attnmargin.theory.table import Grounds, all_checks
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Summarised):
-    """What attention will learn from data; see :func:`predict`."""
+    """The prediction of what attention will learn from data; see :func:`predict`."""
 
     data: AttentionData
     parameter: str
@@ -85,17 +85,17 @@ class Prediction(Summarised):
 
     @property
     def support(self) -> Tensor:
-        """The tokens that guard the selection, bool ``(*B, n, T)``."""
+        """The support tokens: rivals at exactly the margin, bool ``(*B, n, T)``."""
         return support_of(self.data, self.solution)
 
     @property
     def feasible(self) -> Any:
-        """Whether the selection can be made at all, a bool or an array of them."""
+        """Whether any W makes this selection, a bool or an array of them."""
         return self.solution.status == Status.OPTIMAL
 
     @property
     def theorems(self) -> list[Check]:
-        """The checks that hold: what applies to these data."""
+        """The checks that hold for these data."""
         return [check for check in self.checks if np.all(check.outcome == Outcome.HOLDS)]
 
     @property
@@ -124,14 +124,14 @@ class Prediction(Summarised):
         return verdict_sentence(self)
 
     def check(self, label: str) -> Check:
-        """One check by its label, such as "A: Theorem 6"."""
+        """Return the check with a label, such as "A: Theorem 6"."""
         for check in self.checks:
             if check.label == label:
                 return check
         raise InputError("label", repr(label), "a label of one of the checks")
 
     def beside(self, data: AttentionData) -> "Prediction":
-        """The same prediction with its tensors where the data are."""
+        """Return the same prediction with its tensors on the device of the data."""
         device, searches = data.X.device, None
         if self.searches is not None:
             searches = np.empty_like(self.searches)
@@ -147,7 +147,7 @@ class Prediction(Summarised):
         )
 
     def __getitem__(self, index: Any) -> "Prediction":
-        """Members of the batch."""
+        """Return members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
         return replace(
             self,
@@ -173,22 +173,22 @@ def predict(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Prediction:
-    """Tell what softmax attention will learn from data, before it is trained.
+    """Predict what softmax attention will learn from data, before training it.
 
         W(k) ≈ W_fin + R(k) · W_mm,   R → ∞
 
     The selected tokens are those of largest score (paper A, Lemma 2); ``W_mm`` solves the SVM that
     separates them, in the norm that the optimiser implies. The verdict says how sure that is:
 
-    - *guaranteed*: the hypotheses of a theorem that promises it hold (paper A, Theorem 4 for one
-      sequence, Theorem 6 after a long first step), and for Theorem 6, so that short steps cannot
-      be trapped either, there is no stationary point and a complete search shows that no other
-      selection is locally optimal;
-    - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or, where a head mixes
-      several tokens, their SVM is feasible (Section 6);
-    - *depends on the start*: all else. Training that keeps growing ends in one of the locally
-      optimal selections, which are listed with their margins; where the optimal tokens cannot be
-      separated, it can come to rest at a finite point.
+    - *guaranteed*: the hypotheses of a theorem that promises this selection hold (paper A,
+      Theorem 4 for one sequence, Theorem 6 after a long first step). With Theorem 6, two more
+      conditions make sure that short steps cannot be trapped: there is no stationary point, and
+      a complete search shows that no other selection is locally optimal.
+    - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or a head mixes several
+      tokens, and their SVM is feasible (Section 6).
+    - *depends on the start*: neither applies. If the weights keep growing, training ends in one
+      of the locally optimal selections, which are listed with their margins. If the optimal
+      tokens cannot be separated, training can stop at a finite point.
 
     Args:
         data: tokens, queries, labels and head, with any batch ``*B``.
@@ -197,10 +197,10 @@ def predict(
         loss, head: as in :func:`attnmargin.train`; a head that is not linear must be a
             :class:`QuadraticHead`, whose best mixture of tokens can be computed.
         limit: how many selections the search may solve, see :func:`local_selections`.
-        progress: called with the number of selections decided, and of all.
+        progress: called with the number of selections decided and the total.
 
     Returns:
-        A :class:`Prediction`. It does not raise when the selection is infeasible: ask its
+        A :class:`Prediction`. An infeasible selection does not raise: see its
         ``solution.status``.
 
     Example:
@@ -252,7 +252,7 @@ def predict(
 
 
 def _verdict(facts: Facts, grounds: Grounds) -> Any:
-    """A :class:`Verdict`, or an array of them."""
+    """Return a :class:`Verdict`, or an array of them for a batch."""
     free = holds(grounds.no_rest) & facts.alone
     single = facts.of_searches("total") == 1  # one token per sequence: nothing to choose
     long = holds(grounds.long_step) & free
@@ -269,7 +269,7 @@ def _words(guaranteed: Tensor, conjectured: Tensor) -> Any:
 def _predict_sets(
     data: AttentionData, parameter: str, p: float, loss: str | Loss, head: Head
 ) -> Prediction:
-    """The prediction for a head that mixes tokens: sets, their direction, and the finite part."""
+    """Predict for a head that mixes tokens: sets, their direction, and the finite part."""
     check_parameter(parameter, PREDICTED)
     norm = implied_norm(parameter, float(p))
     share = optimal_composition(data, head)

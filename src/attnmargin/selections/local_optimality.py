@@ -28,7 +28,7 @@ _MULTIPLIER, _SAME = 1e-6, 1e-9
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Locality(Summarised):
-    """Which selections are locally optimal, and what stands in the way of the others."""
+    """Which selections are locally optimal, and which tokens prevent the others."""
 
     solution: Solution
     feasible: Tensor  # bool (*S,)
@@ -81,7 +81,7 @@ def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "
 
 
 def support_of(data: AttentionData, solution: Solution) -> Tensor:
-    """Support tokens of a selection of the data, ``(*S, n, T)`` or ``(*S, n, K, T)``."""
+    """Mark the support tokens of a selection, ``(*S, n, T)`` or ``(*S, n, K, T)``."""
     shape = (*solution.problem.batch_shape, *data.z.shape[data.X.ndim - 3 : -1], data.T)
     if data.T == 1:
         return torch.zeros(shape, dtype=torch.bool, device=data.X.device)
@@ -89,7 +89,7 @@ def support_of(data: AttentionData, solution: Solution) -> Tensor:
 
 
 def _marginal(solution: Solution, pull: Tensor, asked: Tensor) -> Tensor:
-    """Where the tokens that pull are not needed to hold W: it is the same without them.
+    """Find where W is the same without the tokens that pull.
 
     Definition 2 calls such a selection not locally optimal, but the force of these tokens is of
     the order of what the others leave, and training may stay. If every support row has a positive
@@ -118,7 +118,7 @@ def _marginal(solution: Solution, pull: Tensor, asked: Tensor) -> Tensor:
 def locally_optimal(
     data: AttentionData, selection: Array, norm: str | float | Norm = "fro"
 ) -> Tensor:
-    """Whether selections are locally optimal, bool ``(*S,)`` (paper A, Definitions 2 and 4).
+    """Decide if selections are locally optimal, bool ``(*S,)`` (paper A, Defs. 2 and 4).
 
     A selection is locally optimal if its SVM is feasible and every selected token has a higher
     score than its support tokens, those exactly one margin below it. Gradient descent that
@@ -138,7 +138,7 @@ def locally_optimal(
 
 
 def label_margin(data: AttentionData, selection: Array, p: float = 2.0) -> Tensor:
-    """``1/‖v‖_p`` of the ℓp-SVM that classifies the selected tokens, ``(*S,)``; 0 if none does.
+    """Solve the ℓp-SVM of the selected tokens: ``1/‖v‖_p``, ``(*S,)``; 0 if infeasible.
 
     Paper B, Section 3.2: the larger it is, the better a jointly trained head can do with these
     tokens.

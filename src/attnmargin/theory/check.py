@@ -1,4 +1,4 @@
-"""Check: one assumption or theorem, with what the data say about it."""
+"""Check: whether one assumption or theorem holds for given data, with the numbers."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -13,7 +13,7 @@ from attnmargin.base.display import tally_words
 
 
 class Outcome(StrEnum):
-    """What is known of a statement for given data."""
+    """Whether a statement holds for given data."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -41,7 +41,7 @@ class Check:
         return f"{self.paper}: {self.name}"
 
     def __getitem__(self, index: Any) -> "Check":
-        """Members of the batch."""
+        """Return members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
         numbers = {
             name: x[index] if x.ndim else x  # numbers of the shapes alone have no batch
@@ -64,7 +64,7 @@ _OUTCOMES = np.array([Outcome.FAILS, Outcome.HOLDS, Outcome.UNDECIDABLE], dtype=
 
 
 def outcome(holds: Tensor, known: Tensor | None = None) -> Any:
-    """An :class:`Outcome`, or an array of them, from bool tensors ``(*B,)``."""
+    """Turn bool tensors ``(*B,)`` into an :class:`Outcome`, or an array of them."""
     code = holds.to(torch.int64)
     if known is not None:
         code = code.where(known, 2)
@@ -73,10 +73,10 @@ def outcome(holds: Tensor, known: Tensor | None = None) -> Any:
 
 
 def holds(check: Check) -> Tensor:
-    """Where a check holds, bool ``(*B,)``."""
+    """Return where a check holds, bool ``(*B,)``."""
     return torch.as_tensor(np.asarray(check.outcome == Outcome.HOLDS))
 
 
 def number(value: float) -> Tensor:
-    """A number that is the same for the whole batch."""
+    """Repeat a number for every member of the batch."""
     return torch.tensor(float(value), dtype=torch.float64)
