@@ -18,7 +18,8 @@ from attnmargin.papers.engine import reproduce as engine
 from attnmargin.papers.engine.experiment import Arrays, Claim, Experiment, Point, Task
 from attnmargin.papers.engine.reproduce import reproduce
 from attnmargin.papers.registry import experiments, find, names_of
-from attnmargin.plot.panels import Panel, Picture, draw_picture
+from attnmargin.plot.drawing import draw_picture
+from attnmargin.plot.panels import Panel, Picture
 from tests.test_cli import run as command
 
 

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import attnmargin as am
 from attnmargin.data.demo_reviews import review_data
+from attnmargin.plot.drawing import draw_panel
 from attnmargin.plot.labels import place_names
-from attnmargin.plot.pictures import svg
+from attnmargin.plot.panels import Panel, Series
 from attnmargin.plot.prediction import token_panel
+from attnmargin.plot.svg import embedded
 from attnmargin.prediction.sentences import headline, verdict_sentence
 from attnmargin.prediction.words import listing, name_tokens
 from attnmargin.report.pages.demo import review_words
@@ -251,9 +253,13 @@ def test_panels_show_the_margin_where_it_is() -> None:
     prediction = am.predict(data)
     for i in range(3):
         panel = token_panel(prediction, name_tokens(data), i, None)
-        level = panel["tokens"] @ panel["direction"]
-        below = level[panel["selected"]] - level[panel["support"]]
-        np.testing.assert_allclose(below, 1.0, atol=1e-9)
+        lines = [series for series in panel["series"] if series["kind"] == "endless"]
+        for line, marker in zip(lines, ("*", "ring"), strict=True):
+            points = next(s for s in panel["series"] if s.get("marker") == marker)
+            assert len(points["x"]) > 0
+            way = np.array([np.diff(line["x"])[0], np.diff(line["y"])[0]])
+            off = way[0] * (points["y"] - line["y"][0]) - way[1] * (points["x"] - line["x"][0])
+            np.testing.assert_allclose(off, 0.0, atol=1e-9)
 
 
 def test_listing() -> None:
@@ -269,10 +275,8 @@ def test_names_must_fit() -> None:
 
 
 def test_pictures_are_deterministic_text() -> None:
-    from attnmargin.plot.pictures import Curves, draw_curves
-
-    line = {"name": "a", "x": np.arange(3.0), "y": np.arange(1.0, 4.0)}
-    data = Curves(title="t", axes=("x", "y"), logarithmic=(False, True), curves=[line])  # type: ignore[list-item]
-    first, second = (svg(draw_curves(data), "a < b") for _ in range(2))
+    line = Series(kind="line", name="a", x=np.arange(3.0), y=np.arange(1.0, 4.0))
+    panel = Panel(title="t", axes=("x", "y"), logarithmic=(False, True), series=[line])
+    first, second = (embedded(draw_panel(panel), "a < b") for _ in range(2))
     assert first == second
     assert 'aria-label="a &lt; b"' in first

@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 import attnmargin as am
 from attnmargin.papers.d.layers import logistic_regression
-from attnmargin.plot.scatter import Cloud, scatter
+from attnmargin.plot.cloud import cloud_svg
+from attnmargin.plot.panels import Panel, Series
 from attnmargin.text.corpus import balanced
 from attnmargin.text.tokens.cleaning import STOP_WORDS
 from attnmargin.text.tokens.models import TokenModel
@@ -333,7 +334,8 @@ def test_bad_files_get_one_sentence(
 
 
 def test_a_cloud_names_its_points() -> None:
-    cloud = Cloud(np.array([-1.0, 0.0]), np.array([2.0, 2.0]), ["<a>", "b"], ("x", "y"))
-    text = scatter(cloud)
+    points = Series(kind="points", name="", x=np.array([-1.0, 0.0]), y=np.array([2.0, 2.0]),
+                    labels=["<a>", "b"])  # fmt: skip
+    text = cloud_svg(Panel(title="", axes=("x", "y"), series=[points]))
     assert text.count("<circle") == 2
     assert "<title>&lt;a&gt;: -1.00, +2.00</title>" in text
