@@ -1,13 +1,19 @@
 """Files that several rooms read, and one thread per worker."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+import torch
 
 import attnmargin as am
 from attnmargin.papers.c.graphs import SEQUENCES
 from tests.commands import write
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one core each, for programs that a test starts as well
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
 
 
 @pytest.fixture

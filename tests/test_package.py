@@ -1,9 +1,12 @@
 """The package as a whole: names, versions, what importing costs."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import attnmargin as am
 from attnmargin.version import VERSION
@@ -36,11 +39,18 @@ def test_theory_page_names_things_that_exist() -> None:
     text = (ROOT / "docs" / "theory.md").read_text()
     for name in re.findall(r"`am\.(\w+)", text):
         assert hasattr(am, name), name
-    for name in re.findall(r"`(test_\w+)::(test_\w+)`", text):
+    for name in re.findall(r"`([\w/]+)::(test_\w+)`", text):
         assert f"def {name[1]}(" in (ROOT / "tests" / f"{name[0]}.py").read_text(), name
 
 
-def test_examples_run() -> None:
+def test_examples_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for path in sorted((ROOT / "examples").glob("*.py")):
-        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
-        assert done.stdout
+        monkeypatch.setattr(sys, "argv", [str(path)])
+        runpy.run_path(str(path), run_name="__main__")
+        assert capsys.readouterr().out, path
+
+
+def test_nothing_is_imported_from_a_test() -> None:
+    """What tests share has modules of its own."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        assert not re.search(r"(?m)^\s*(from|import) tests\.[\w.]*test_", path.read_text()), path

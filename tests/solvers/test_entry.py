@@ -44,7 +44,7 @@ def test_bad_arguments(arguments: dict[str, object], words: str) -> None:
 
 
 def test_without_numba_the_torch_method_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("solvers.entry", "compiled"):
+    for name in ("solvers.entry", "base.compiled"):
         module = import_module(f"attnmargin.{name}")
         monkeypatch.setattr(module, "can_compile", lambda: False)
     for norm, method in (("fro", "active-set"), ("nuc", "interior"), (3, "interior")):
