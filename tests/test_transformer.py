@@ -16,8 +16,8 @@ from torch.nn import functional as F
 import attnmargin as am
 from attnmargin.base.safetensors import read_tensors, write_tensors
 from attnmargin.optim.kernel import can_fuse, fits
+from attnmargin.text.batches import Batches
 from attnmargin.text.classifier.analysis import attention_shares, pivotal_shares, sparsity
-from attnmargin.text.classifier.training import Batches
 from attnmargin.text.classifier.transformer import Block
 from tests.test_cli import run as command
 
