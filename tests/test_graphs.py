@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import attnmargin as am
-from attnmargin.graphs.edges import EdgeSet, distinct, spans
+from attnmargin.base.ragged import spans
+from attnmargin.graphs.edges import EdgeSet, distinct
 from attnmargin.papers.c.graphs import SEQUENCES, VOCABULARY
 from tests.test_cli import run as command
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
-from attnmargin.graphs.edges import EdgeSet, Ids, components_of, distinct, nodes_of
+from attnmargin.base.ragged import Ids, row_of
+from attnmargin.graphs.edges import EdgeSet, components_of, distinct, nodes_of
 from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.samples import Samples, as_samples, chunks, joined
 from attnmargin.graphs.vocabulary import Vocabulary
@@ -222,7 +223,7 @@ def pseudo_graphs(
     best = np.maximum.reduceat(s, samples.start[:-1])[owner]
     edges = EdgeSet()
     for i in ((s > threshold) | (s == best)).nonzero()[0]:
-        row = samples.tokens[samples.start[owner[i]] : samples.start[owner[i] + 1]]
+        row = row_of(samples.tokens, samples.start, owner[i])
         edges.add(np.full(len(row), row[-1]), np.full(len(row), samples.tokens[i]), row)
     words.close()
     return TokenGraphs(edges.merged(), words, None)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
+from attnmargin.base.ragged import rows_of, starts_of
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.graphs.newton import Choices, gathered, minimum
 from attnmargin.graphs.problem import check_embeddings, check_graphs
@@ -49,8 +50,8 @@ def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
     inside, composed = component_tokens(samples, graphs)
     owner, index = samples.owner, composed.nonzero()[0]
     kept = inside & composed[owner]
-    ends = np.cumsum(np.bincount(owner[kept], minlength=samples.n)[index])
-    parts = np.split(samples.tokens[kept], ends[:-1]) if len(index) else []
+    start = starts_of(np.bincount(owner[kept], minlength=samples.n)[index])
+    parts = rows_of(samples.tokens[kept], start)
     return CyclicData(
         index, [part.tolist() for part in parts], samples.labels[index], samples.last[index]
     )

@@ -7,9 +7,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.ragged import Ids, rows_of, starts_of
 from attnmargin.graphs.vocabulary import Vocabulary
-
-Ids = NDArray[np.int64]
 
 
 @final
@@ -37,8 +36,8 @@ class TokenGraph:
     def components(self) -> list[list[int]]:
         """Token ids of the components, in priority order."""
         order = np.argsort(self.component, kind="stable")
-        ends = np.cumsum(np.bincount(self.component, minlength=len(self.layer)))
-        return [part.tolist() for part in np.split(self.tokens[order], ends[:-1])]
+        start = starts_of(np.bincount(self.component, minlength=len(self.layer)))
+        return [part.tolist() for part in rows_of(self.tokens[order], start)]
 
     @property
     def acyclic(self) -> bool:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
+from attnmargin.base.ragged import owners_of
 from attnmargin.base.seeds import seed_of
 from attnmargin.text.batches import Batches
 from attnmargin.text.epochs import epoch_row, resume, run_epochs
@@ -139,7 +140,7 @@ class _Bags:
 
     def __init__(self, pieces: Pieces, device: torch.device) -> None:
         S, n = len(pieces.vocabulary), len(pieces)
-        places = np.repeat(np.arange(n), pieces.lengths) * S + pieces.ids
+        places = owners_of(pieces.start) * S + pieces.ids
         pairs, counts = np.unique(places, return_counts=True)
         start = np.searchsorted(pairs, np.arange(n + 1) * S)
         distinct = Pieces(pairs % S, start, pieces.labels, pieces.vocabulary)
