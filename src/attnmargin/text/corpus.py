@@ -1,7 +1,6 @@
 """Corpus: labelled texts of two classes, from tables and folders."""
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, MissingPackageError
+from attnmargin.base.jsonl import json_lines
 from attnmargin.base.seeds import seed_of
 
 Row = dict[str, Any]
+_NEEDS = "a file of texts"
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
 
 
@@ -123,23 +124,16 @@ def _corpus(rows: Iterator[Row], text: str, label: str, drop: set[str], path: Pa
                 continue
             if not isinstance(row[text], str) or not row[text].strip():
                 raise InputError("file", f"{path}, row {number} without text", "text in every row")
-            texts.append(_whole(row[text]))
-            raw.append(_whole(_name(value)))
+            texts.append(row[text])
+            raw.append(_name(value))
             splits.append(str(row.get("split", "")))
     except UnicodeDecodeError as error:
         raise InputError("file", f"{path} ({error.reason})", "text in UTF-8") from None
     except OSError as error:
-        raise InputError(
-            "file", f"{path!s:.200} ({error.strerror or error})", "a file of texts"
-        ) from None
+        raise InputError("file", f"{path!s:.200} ({error.strerror or error})", _NEEDS) from None
     classes = _classes(raw, path)
     labels = np.array([classes.index(value) for value in raw], dtype=np.int64)
     return Corpus(texts, labels, classes, splits if any(splits) else None)
-
-
-def _whole(text: str) -> str:
-    """Without halves of characters, which a file cannot be written with."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _name(value: Any) -> str:
@@ -173,18 +167,7 @@ def _table(delimiter: str) -> Callable[[Path], Iterator[Row]]:
 
 
 def _json_lines(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                where = f"{path}, line {number} ({error!s:.80})"
-                raise InputError("file", where, "one JSON object per line") from None
-            if not isinstance(row, dict):
-                raise InputError("file", f"{path}, line {number}", "one JSON object per line")
-            yield row
+    return (row for _, row in json_lines(path, _NEEDS))
 
 
 def _parquet(path: Path) -> Iterator[Row]:
