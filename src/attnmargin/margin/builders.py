@@ -6,7 +6,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.base.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
+from attnmargin.attention.selection import selected_sets
+from attnmargin.base.arrays import Array, broadcast, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
 from attnmargin.data.attention_data import check_queries, check_tokens, plus_minus_one, token_ids
@@ -48,22 +49,7 @@ def _selected(selection: Array, X: Tensor, z: Tensor, argument: str = "selection
     several = z.ndim == X.ndim
     n, T = X.shape[-3:-1]
     inner = (n, z.shape[-2]) if several else (n,)
-    raw = as_tensor(argument, selection)
-    if raw.dtype == torch.bool:
-        chosen = booleans(argument, raw, X)
-        needs = f"a set per query, {(*inner, T)}"
-        if chosen.shape[-len(inner) - 1 :] != (*inner, T):
-            raise InputError(argument, f"shape {tuple(chosen.shape)}", needs)
-    else:
-        index = integers(argument, raw, X)
-        if index.shape[-len(inner) :] != inner:
-            needs = f"an index per query, {inner}"
-            raise InputError(argument, f"shape {tuple(index.shape)}", needs)
-        outside = (index < 0) | (index >= T)
-        if bool(outside.any()):
-            got = f"token {int(index[outside][0])}"
-            raise InputError(argument, got, f"indices from 0 to {T - 1}")
-        chosen = torch.nn.functional.one_hot(index, T).bool()
+    chosen = selected_sets(selection, X, inner, T, argument)
     return chosen if several else chosen.unsqueeze(-2)
 
 
