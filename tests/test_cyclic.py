@@ -353,10 +353,10 @@ def rule() -> am.graphs.Automaton:
         (lambda: am.graph_problem(np.eye(3), seven()), r"E: got shape \(3, 3\); needs embeddings"),
         (lambda: am.graph_problem(np.eye(4), []), "graphs: got a list"),
         (lambda: am.graph_problem(np.eye(4), [seven()]), "needs one table for each of the 1"),
-        (lambda: am.graphs.cyclic_basis([np.eye(4)], seven()), r"needs \(4, d\), without a batch"),
+        (lambda: am.graphs.cyclic_basis([np.eye(4)], seven()), r"needs embeddings \(4, d\)"),
         (lambda: am.graphs.cyclic_part(np.eye(3), np.eye(4), seven()), r"W: got shape \(3, 3\)"),
         (lambda: am.graphs.cyclic_data([[3, 3]], [3], seven()), "graphs: got graphs of other data"),
-        (lambda: am.graphs.Automaton(seven(), np.ones((1, 4, 4))), r"needs embeddings \(K, d\)"),
+        (lambda: am.graphs.Automaton(seven(), np.ones((1, 4, 4))), r"needs embeddings \(4, d\)"),
         (lambda: am.cyclic_correction(np.eye(4), [[0, 1, 2]], [0], am.token_graphs(
             [[0, 1, 2], [1, 0, 2]], [0, 1], 4)), "graphs: got graphs of other data"),
         (lambda: am.cyclic_correction(np.eye(4), [[0, 1]], [0], None), "graphs: got a NoneType"),  # type: ignore[arg-type]

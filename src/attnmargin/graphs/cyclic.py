@@ -13,9 +13,10 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.base.ragged import rows_of, starts_of
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.graphs.newton import Choices, gathered, minimum
-from attnmargin.graphs.problem import check_embeddings, check_graphs
+from attnmargin.graphs.problem import check_graphs
 from attnmargin.graphs.samples import Samples, as_samples
 
 # Rows of length one whose squared distance from the span of others is below this depend on them.
@@ -164,9 +165,7 @@ def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:
         >>> am.graphs.cyclic_basis([[1.0, 0.0], [0.0, 1.0]], graphs).shape
         torch.Size([1, 2, 2])
     """
-    table = check_embeddings(E, check_graphs(graphs).K)
-    if table.ndim != 2:
-        raise InputError("E", f"shape {tuple(table.shape)}", f"({graphs.K}, d), without a batch")
+    table = embedding_table(E, check_graphs(graphs).K, batched=False)
     nodes = _cyclic_nodes(graphs)
     d = table.shape[-1]
     if len(nodes) == 0:
@@ -220,7 +219,7 @@ def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs
         >>> torch.softmax(W[:, 1], 0).tolist()  # the shares of the labels after token 1
         [0.6666666865348816, 0.3333333432674408]
     """
-    table = check_embeddings(E, check_graphs(graphs).K)
+    table = embedding_table(E, check_graphs(graphs).K)
     given, nodes = choices(as_samples(sequences, labels, graphs.vocabulary), graphs)
     batch, d = table.shape[:-2], table.shape[-1]
     flat = table.cpu().double().reshape(-1, *table.shape[-2:])

@@ -11,6 +11,7 @@ from attnmargin.base.arrays import Array, broadcast, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
 from attnmargin.data.attention_data import check_queries, check_tokens, plus_minus_one, token_ids
+from attnmargin.data.embeddings import embedded, embedding_table
 from attnmargin.margin.problem import MarginProblem, RowNames
 
 
@@ -273,7 +274,7 @@ def embedding_problem(
     selected.
 
     Args:
-        E: embeddings ``(*B, S, d)``.
+        E: embeddings ``(*B, K, d)``.
         sequences: token ids ``(*B, n, T)``, or a list of n lists of ids.
         selection: places, int ``(*B, n)`` or bool ``(*B, n, T)``; mask: bool ``(*B, n, T)``.
 
@@ -286,14 +287,9 @@ def embedding_problem(
         >>> am.solve(problem).W.flatten().tolist()
         [0.5, -0.5]
     """
-    E = finite("E", floats("E", E))
-    if E.ndim < 2 or 0 in E.shape[-2:]:
-        raise InputError("E", f"shape {tuple(E.shape)}", "embeddings (*B, S, d)")
-    ids, mask = token_ids(sequences, mask, E)
-    batch = broadcast({"E": E.shape[:-2], "sequences": ids.shape[:-2]})
-    index = ids.flatten(-2).expand(*batch, -1)
-    X = E.expand(*batch, *E.shape[-2:]).take_along_dim(index.unsqueeze(-1), -2)
-    X, mask = check_tokens(X.unflatten(-2, ids.shape[-2:]), mask)
+    table = embedding_table(E)
+    ids, mask = token_ids(sequences, mask, table)
+    X, mask = check_tokens(embedded(table, ids), mask)
     ones = X.new_ones(*X.shape[:-2], 1)
     chosen = _selected(selection, X, ones).squeeze(-2)
     same = ids.unsqueeze(-1) == ids.unsqueeze(-2)  # (*b, n, T, T)
