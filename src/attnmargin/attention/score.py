@@ -9,6 +9,7 @@ from attnmargin.base.checks import check_kind
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.gaps import best_gap
 
 
 def scores(data: AttentionData) -> Tensor:
@@ -105,12 +106,7 @@ def score_gaps(data: AttentionData) -> Tensor:
         >>> am.selections.score_gaps(data).tolist()
         [1.0]
     """
-    gamma = scores(data)
-    if gamma.shape[-1] == 1:
-        return torch.full_like(gamma[..., 0], torch.inf)
-    best = gamma.topk(2, dim=-1).values
-    gap = best[..., 0] - best[..., 1]
-    return gap.nan_to_num(nan=torch.inf, posinf=torch.inf)
+    return best_gap(scores(data)).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def _scores_and_places(data: AttentionData, selection: Array) -> tuple[Tensor, Tensor]:
