@@ -275,7 +275,7 @@ def test_unknown_options_and_last_tokens_get_one_sentence() -> None:
     ("probabilities", "threshold", "words"),
     [
         ([[1.0]], 1e-3, "probabilities: got fewer numbers"),
-        ([[1.0, 0.0]] * 2, 1e-3, "probabilities: got 2 rows for 1 sequences"),
+        ([[1.0, 0.0]] * 2, 1e-3, "probabilities: got 2 rows for 1 sequence"),
         ([[1.5, -0.5]], 1e-3, "probabilities: got 1.5; needs one share from 0 to 1"),
         ([[float("nan"), 1.0]], 1e-3, "probabilities: got nan"),
         (None, 1e-3, "probabilities: got a NoneType"),
@@ -350,7 +350,7 @@ def test_bad_files_get_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path
     code, _, err = command(capsys, "graph", write(tmp_path / "one.txt", ["word"]))
     assert (code, "line 1 with one word" in err) == (2, True)
     code, _, err = command(capsys, "graph", write(tmp_path / "no.txt", ["a b c"]))
-    assert (code, "1 sequences, none with its label in it" in err) == (2, True)
+    assert (code, "1 sequence, none with its label in it" in err) == (2, True)
 
 
 def test_graph_prints_tables_layers_and_what_comes_next(
@@ -406,7 +406,7 @@ def test_unrealisable_labels_are_not_predicted(
 ) -> None:
     file = write(tmp_path / "words.txt", ["a b c"])
     code, _, err = command(capsys, "graph", file, "--unrealisable", "keep", "--next", "a b")
-    assert (code, "1 sequences whose label is not in them" in err) == (2, True)
+    assert (code, "labels outside of 1 sequence" in err) == (2, True)
 
 
 def test_labels_outside_of_their_sequence_are_counted(

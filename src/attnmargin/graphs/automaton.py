@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.graphs.cyclic import choices, correction
@@ -86,7 +87,7 @@ class Automaton:
     def __init__(self, graphs: TokenGraphs, E: Array | None = None) -> None:
         self.graphs, self._weights = check_graphs(graphs), None
         if not graphs.realisable:
-            got = f"{graphs.unrealisable} sequences whose label is not in them (Assumption 2)"
+            got = f"labels outside of {counted(graphs.unrealisable, 'sequence')} (Assumption 2)"
             raise InputError("graphs", got, "realisable labels, such as unrealisable='drop' leaves")
         self._graphs: dict[int, TokenGraph | None] = {}
         self._hard: dict[int, NDArray[np.float64]] = {}

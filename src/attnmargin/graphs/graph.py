@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.ragged import Ids, rows_of, starts_of
+from attnmargin.base.words import counted
 from attnmargin.graphs.vocabulary import Vocabulary
 
 
@@ -118,7 +119,6 @@ class TokenGraph:
         return None if place is None else int(self.layer[self.component[place]])
 
     def __repr__(self) -> str:
-        return (
-            f"TokenGraph(last={self.name!r}, {len(self.tokens)} tokens, {len(self.edges)} edges, "
-            f"{len(self.layer)} components)"
-        )
+        sizes = {"token": self.tokens, "edge": self.edges, "component": self.layer}
+        counts = ", ".join(counted(len(array), name) for name, array in sizes.items())
+        return f"TokenGraph(last={self.name!r}, {counts})"

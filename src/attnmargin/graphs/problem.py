@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
@@ -56,7 +57,7 @@ def graph_problem(E: Array, graphs: TokenGraphs | Sequence[TokenGraphs]) -> Marg
     table = embedding_table(E, sizes[0])
     if table.shape[:-2] != (len(graphs),):
         got = f"embeddings of batch {tuple(table.shape[:-2])}"
-        raise InputError("E", got, f"one table for each of the {len(graphs)} graphs")
+        raise InputError("E", got, f"{counted(len(graphs), 'table')}, one for each graph")
     return _problem(table, *_padded([_rows(member) for member in graphs]))
 
 

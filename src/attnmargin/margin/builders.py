@@ -10,6 +10,7 @@ from attnmargin.attention.selection import selected_sets
 from attnmargin.base.arrays import Array, broadcast, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
+from attnmargin.base.words import counted
 from attnmargin.data.attention_data import check_queries, check_tokens, plus_minus_one, token_ids
 from attnmargin.data.embeddings import embedded, embedding_table
 from attnmargin.margin.problem import MarginProblem, RowNames
@@ -58,7 +59,8 @@ def _layout(X: Tensor, z: Tensor, chosen: Tensor, mask: Tensor | None) -> _Layou
     several, per_query = z.ndim == X.ndim, mask is not None and mask.ndim == X.ndim
     K = z.shape[-2] if several else 1
     if mask is not None and per_query and mask.shape[-2] != K:
-        raise InputError("mask", f"a mask for {mask.shape[-2]} queries", f"one for each of the {K}")
+        got = f"a mask for {counted(mask.shape[-2], 'query', 'queries')}"
+        raise InputError("mask", got, f"one for each of the {K}")
     batch = broadcast(
         {
             "X": X.shape[:-3],

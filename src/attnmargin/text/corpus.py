@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.base.jsonl import json_lines
 from attnmargin.base.seeds import seed_of
+from attnmargin.base.words import counted
 
 Row = dict[str, Any]
 _NEEDS = "a file of texts"
@@ -91,7 +92,7 @@ def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpu
     order = np.random.default_rng(seed_of("text split", base=seed)).permutation(len(corpus))
     count = max(1, round(share * len(corpus)))
     if count >= len(corpus):
-        raise InputError("file", f"{len(corpus)} texts", "enough to train and to test")
+        raise InputError("file", counted(len(corpus), "text"), "enough to train and to test")
     return corpus.part(order[count:]), corpus.part(order[:count])
 
 
@@ -148,7 +149,8 @@ def _classes(raw: list[str], path: Path) -> tuple[str, str]:
     found = sorted(set(raw))
     if len(found) != 2:
         shown = ", ".join(found[:6]) or "none"
-        raise InputError("file", f"{path} with {len(found)} classes ({shown})", "two classes")
+        got = f"{path} with {counted(len(found), 'class', 'classes')} ({shown})"
+        raise InputError("file", got, "two classes")
     first, second = found
     positive = first.lower() in _POSITIVE and second.lower() not in _POSITIVE
     return (second, first) if positive else (first, second)

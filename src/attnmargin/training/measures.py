@@ -11,6 +11,7 @@ from attnmargin.attention.selection import check_selection
 from attnmargin.attention.softmax import probabilities, sequences
 from attnmargin.base.arrays import Array, broadcast, finite, floats, tiny
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.norms import mirror, power_norm
 
@@ -211,11 +212,13 @@ def fit_rate(x: Array, y: Array) -> Fit:
     first = floats("x", x).to(torch.float64).flatten()
     second = floats("y", y).to(torch.float64).flatten()
     if first.shape != second.shape:
-        raise InputError("y", f"{len(second)} numbers", f"as many as x has, {len(first)}")
+        raise InputError("y", counted(len(second), "number"), f"as many as x has, {len(first)}")
     keep = (first > 0) & (second > 0)
     a, b = first[keep].log(), second[keep].log()
     if len(a) < 3 or float(a.max() - a.min()) == 0.0:
-        raise InputError("x and y", f"{len(a)} usable points", "at least 3 with different x > 0")
+        raise InputError(
+            "x and y", counted(len(a), "usable point"), "at least 3 with different x > 0"
+        )
     centre, spread = a.mean(), (a - a.mean()).square().sum()
     slope = ((a - centre) * (b - b.mean())).sum() / spread
     intercept = b.mean() - slope * centre

@@ -15,6 +15,7 @@ from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.base.seeds import seed_of
+from attnmargin.base.words import counted
 from attnmargin.optim.mirror_descent import MirrorDescent
 from attnmargin.text.batches import Batches
 from attnmargin.text.classifier.transformer import Shape, TextClassifier
@@ -154,7 +155,7 @@ def _load(model: TextClassifier, tensors: dict[str, Tensor]) -> None:
 def _check_lengths(parts: list[Batches], shape: Shape) -> None:
     longest = max(part.longest for part in parts)
     if longest > shape.length:
-        got = f"{shape.length} for texts of {longest} tokens"
+        got = f"{shape.length} for texts of {counted(longest, 'token')}"
         raise InputError("length", got, "room for the longest text")
 
 
