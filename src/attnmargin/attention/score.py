@@ -3,11 +3,13 @@
 import torch
 from torch import Tensor
 
-from attnmargin.base.arrays import Array, integers
+from attnmargin.attention.selection import check_selection
+from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.gaps import best_gap
 
 
 def scores(data: AttentionData) -> Tensor:
@@ -104,25 +106,7 @@ def score_gaps(data: AttentionData) -> Tensor:
         >>> am.selections.score_gaps(data).tolist()
         [1.0]
     """
-    gamma = scores(data)
-    if gamma.shape[-1] == 1:
-        return torch.full_like(gamma[..., 0], torch.inf)
-    best = gamma.topk(2, dim=-1).values
-    gap = best[..., 0] - best[..., 1]
-    return gap.nan_to_num(nan=torch.inf, posinf=torch.inf)
-
-
-def check_selection(data: AttentionData, selection: Array) -> Tensor:
-    """Return one token per query, int64 ``(*S, n)`` or ``(*S, n, K)``, or raise InputError."""
-    index = integers("selection", selection, data.X)
-    inner = data.z.shape[data.X.ndim - 3 : -1]
-    if index.shape[index.ndim - len(inner) :] != inner:
-        needs = f"one token per query, {tuple(inner)}"
-        raise InputError("selection", f"shape {tuple(index.shape)}", needs)
-    if not bool(((index >= 0) & (index < data.T)).all()):
-        got = f"tokens from {int(index.min())} to {int(index.max())}"
-        raise InputError("selection", got, f"tokens from 0 to {data.T - 1}")
-    return index
+    return best_gap(scores(data)).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def _scores_and_places(data: AttentionData, selection: Array) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, i
 from attnmargin.base.checks import check_index
 from attnmargin.base.errors import InputError
 from attnmargin.base.npz import read_npz, write_npz
+from attnmargin.base.words import counted
 
 _TOKENS = "tokens of shape (*B, n, T, d), or a list of n arrays of shape (T_i, d)"
 _QUERIES = "one query per sequence, (*B, n, d), or several, (*B, n, K, d)"
@@ -140,7 +141,7 @@ class AttentionData:
         if self.mask is not None and self.mask.ndim == self.X.ndim:
             positions = self.z.shape[-2] if self.z.ndim == self.X.ndim else 1
             if self.mask.shape[-2] != positions:
-                got = f"a mask for {self.mask.shape[-2]} queries"
+                got = f"a mask for {counted(self.mask.shape[-2], 'query', 'queries')}"
                 raise InputError("mask", got, f"one for each of the {positions} queries of z")
         self.batch_shape = broadcast(self._batches())
 

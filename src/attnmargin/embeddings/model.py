@@ -17,6 +17,7 @@ from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData, check_tokens, plus_minus_one, token_ids
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 from attnmargin.margin.builders import embedding_problem
 from attnmargin.margin.certificate import Status
@@ -46,9 +47,7 @@ class EmbeddingModel:
     """
 
     def __init__(self, E: Array, p: Array, v: Array, sequences: Array, y: Array) -> None:
-        self.E = finite("E", floats("E", E))
-        if self.E.ndim != 2 or 0 in self.E.shape:
-            raise InputError("E", f"shape {tuple(self.E.shape)}", "embeddings (S, d)")
+        self.E = embedding_table(E, batched=False)
         self.p, self.v = (self._vector(name, value) for name, value in (("p", p), ("v", v)))
         self.ids, self.mask = token_ids(sequences, None, self.E)
         if self.ids.ndim != 2:

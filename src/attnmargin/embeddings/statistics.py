@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 
 
 @final
@@ -109,7 +110,8 @@ def token_statistics(
     if len(signs) and signs.dtype.kind not in "iuf":
         raise InputError("labels", f"{signs[0]!r:.40}", "−1 or +1")
     if len(rows) != len(signs):
-        raise InputError("labels", f"{len(signs)} for {len(rows)} sequences", "one per sequence")
+        got = f"{len(signs)} for {counted(len(rows), 'sequence')}"
+        raise InputError("labels", got, "one per sequence")
     ids = np.concatenate(rows).astype(np.int64) if rows else np.empty(0, np.int64)
     return count_tokens(ids, np.repeat(signs, [len(row) for row in rows]), vocabulary)
 

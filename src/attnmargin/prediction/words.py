@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 
 
@@ -31,7 +32,7 @@ def name_tokens(
     if data.mask is not None:
         visible = data.mask.reshape(data.n, data.T)
     if names is not None and [len(row) for row in names] != [data.T] * data.n:
-        got = f"{len(names)} rows of {sorted({len(row) for row in names})} names"
+        got = f"{counted(len(names), 'row')} of {sorted({len(row) for row in names})} names"
         raise InputError("words", got, f"{data.n} rows of {data.T} names")
     numbers = [[f"token {t}" for t in range(data.T)] for _ in range(data.n)]
     plain = [f"sequence {i}" for i in range(data.n)]

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention.score import check_selection, high_tokens
+from attnmargin.attention.score import high_tokens
+from attnmargin.attention.selection import check_selection
 from attnmargin.base.arrays import Array
 from attnmargin.base.display import Summarised, shape_words, share_words
 from attnmargin.base.errors import InputError

@@ -27,7 +27,7 @@ from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import support_of
 from attnmargin.selections.search import Search, local_selections
 from attnmargin.solvers import solve
-from attnmargin.theory.staying import first_step
+from attnmargin.theory.staying import staying_step
 
 # The parameterisations that a prediction is about: (v, W) has no fixed scores.
 PREDICTED = ("W", "KQ")
@@ -165,7 +165,7 @@ class Facts:
         flat = sequences(self.data)
         direction = self.first_direction.reshape(-1, self.data.d, self.data.d)
         q = (self.gap / (4.0 * self.score_range * self.reach)).clamp_max(0.5)
-        length = first_step(self.goal, flat.logits(direction), usable.flatten(), q.flatten())
+        length = staying_step(self.goal, flat.logits(direction), usable.flatten(), q.flatten())
         return length.reshape(self.data.batch_shape)
 
     @cached_property

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared, as_loss
-from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.arrays import Array, floats
 from attnmargin.base.errors import InputError
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
-from attnmargin.graphs.problem import check_embeddings
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers import solve
@@ -28,11 +28,9 @@ class NextTokenFacts:
         self, E: Array, sequences: Any, labels: Any, C: Array | None, loss: str | Loss
     ) -> None:
         self.sequences, self.labels, self.loss = sequences, labels, as_loss(loss)
-        table = finite("E", floats("E", E))
-        if table.ndim != 2:
-            raise InputError("E", f"shape {tuple(table.shape)}", "embeddings (K, d)")
+        table = embedding_table(E, batched=False)
         self.graphs: TokenGraphs = token_graphs(sequences, labels, table.shape[0])
-        self.E = check_embeddings(table, table.shape[0]).cpu().double()
+        self.E = table.cpu().double()
         self.C = None if C is None else floats("C", C).cpu().double()
         if self.C is not None and self.C.shape != self.E.shape:
             needs = f"a classifier of shape {tuple(self.E.shape)}"

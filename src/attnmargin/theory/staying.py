@@ -42,7 +42,7 @@ def excess_loss(goal: Objective, logits: Tensor) -> Tensor:
     return (excess(goal, slope) * slope.log_scale.exp())[:, 0, 0]
 
 
-def first_step(goal: Objective, logits: Tensor, usable: Tensor, q: Tensor) -> Tensor:
+def staying_step(goal: Objective, logits: Tensor, usable: Tensor, q: Tensor) -> Tensor:
     """Find a length r with ``L(r V) − L⋆`` below :func:`staying_loss`, ``(B,)``.
 
     V is a direction with logits ``(B, N, T)`` that separates the optimal tokens where usable; r is

@@ -13,7 +13,7 @@ from torch import Tensor
 from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import tiny
 from attnmargin.base.compiled import in_threads
-from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
+from attnmargin.margin.norms import mirror_step, power_norm
 
 # Logits that are carried along are computed anew every so many steps.
 _REFRESH = 256
@@ -45,7 +45,7 @@ class Rule:
             move = lr * D / size.where(size > 0, 1.0)
         else:
             move = (lr * log_scale.exp()) * D
-        return inverse_mirror(mirror(x, self.p) + move, self.p)
+        return mirror_step(x, -move, self.p, by_logs=False)
 
 
 def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tuple[Tensor, Tensor]:
