@@ -8,23 +8,28 @@ from torch import Tensor
 
 from attnmargin.base.errors import InputError
 
+# More of anything does not fit into a machine.
+_LARGEST = 1 << 48
+
 
 def check_whole(least: int = 1, /, **values: object) -> None:
-    """Refuse values that are not whole numbers of at least ``least``, by their names."""
+    """Raise InputError unless all values are whole numbers of at least ``least``."""
     for name, value in values.items():
-        if not isinstance(value, int) or value < least:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise InputError(name, repr(value), f"a whole number of at least {least}")
+        if value > _LARGEST:
+            raise InputError(name, f"{value!r:.40}", "a whole number of at most 2⁴⁸")
 
 
 def check_kind(argument: str, value: object, kind: type) -> None:
-    """Refuse what is not of a class of the library."""
+    """Raise InputError unless ``value`` is a ``kind``."""
     if not isinstance(value, kind):
         got = f"a {type(value).__name__}"
         raise InputError(argument, got, f"an instance of am.{kind.__name__}")
 
 
 def check_number(argument: str, value: object, needs: str) -> float:
-    """A value as a float, refused if it is none."""
+    """Convert to float, or raise InputError."""
     try:
         if isinstance(value, str | bytes):
             raise TypeError

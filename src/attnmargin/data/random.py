@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from attnmargin.base.checks import check_whole
+from attnmargin.base.checks import check_number, check_whole
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
@@ -63,7 +63,8 @@ def random_data(
     if distribution not in ("sphere", "gaussian"):
         raise InputError("distribution", repr(distribution), "'sphere' or 'gaussian'")
     check_whole(n=n, T=T, d=d)
-    check_whole(0, trials=trials or 0)
+    check_whole(0, trials=0 if trials is None else trials)
+    min_gap = check_number("min_gap", min_gap, "a number that is not negative")
     if not min_gap >= 0.0:
         raise InputError("min_gap", f"{min_gap:g}", "a number that is not negative")
     drawn: list[list[Tensor]] = []

@@ -236,10 +236,16 @@ def pseudo_graphs(
 
 def _unlabelled(sequences: Any, words: Vocabulary) -> Samples:
     """Sequences with their own last token as label."""
-    if isinstance(sequences, np.ndarray | Tensor):
-        return as_samples(sequences, sequences[..., -1], words)
-    rows = list(sequences)
-    return as_samples(rows, [row[-1] if len(row) else 0 for row in rows], words)
+    needs = "at least one sequence of tokens"
+    try:
+        rows = sequences if isinstance(sequences, np.ndarray | Tensor) else list(sequences)
+        if len(rows) == 0:
+            raise InputError("sequences", "nothing", needs)
+        if isinstance(rows, list):
+            return as_samples(rows, [row[-1] if len(row) else 0 for row in rows], words)
+        return as_samples(rows, rows[..., -1], words)
+    except TypeError:
+        raise InputError("sequences", f"{sequences!r:.60}", needs) from None
 
 
 def _attention(probabilities: Any, samples: Samples) -> NDArray[np.float64]:
