@@ -37,7 +37,7 @@ def graph(
     graphml: Path | None,
     as_json: bool,
 ) -> int:
-    """Tell which tokens dominate which in FILE (.jsonl with tokens and next, or text)."""
+    """Find which tokens dominate which in FILE (.jsonl with tokens and next, or text)."""
     from attnmargin.cli.inputs import read_prompt
     from attnmargin.graphs import Automaton, read_graphs, to_graphml
     from attnmargin.report.graphs import graph_record, graphs_record, next_record

@@ -28,7 +28,9 @@ _COLUMNS = ("index", "verdict", "status", "selection", "margin", "agrees", "corr
 @click.option("--loss", type=LOSSES, default="logistic", show_default=True)
 @click.option("--limit", type=int, help="most selections that the search may solve")
 @click.option("--verify", "train_too", is_flag=True, help="train, and report the agreement")
-@click.option("--steps", type=int, default=4000, show_default=True, help="of --verify")
+@click.option(
+    "--steps", type=int, default=4000, show_default=True, help="length of the training of --verify"
+)
 @click.option("--theorems", is_flag=True, help="show every check, not only those that decide")
 @click.option("--html", type=OUTPUT, help="write a page about one instance")
 @click.option("--out", type=OUTPUT, help="save the solution as .npz, for attnmargin verify")
@@ -101,6 +103,7 @@ def _write_table(path: Path, results: list[dict[str, Any]]) -> Path:
     for entry in results:
         training = entry["training"] or {}
         own = {name: training.get(name) for name in ("agrees", "correlation")}
+        own["index"] = " ".join(map(str, entry["index"])) or "0"
         writer.writerow(entry | own)
     return write_whole(path, lambda stream: stream.write(text.getvalue().encode()))
 

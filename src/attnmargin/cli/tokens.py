@@ -43,7 +43,7 @@ _RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 @click.option("--html", type=OUTPUT, help="write a page: tables, pictures, coloured texts")
 @as_json
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
-    """Tell which tokens of FILE (two classes of texts) decide, and whether training agrees."""
+    """Find the tokens of FILE (two classes of texts) that decide, and train to check them."""
     from attnmargin.report.pages.tokens import write_tokens
     from attnmargin.report.tokens import importance_record
 

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.base.checks import check_whole
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
 from attnmargin.embeddings.model import EmbeddingModel
@@ -18,13 +19,18 @@ LEVELS = (0.45, 0.35, 0.3, 0.25, 0.2, 0.1, 0.05, 0.02)
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class LabelledTokens:
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelledTokens(Summarised):
     """Sequences of token ids with labels −1 and +1."""
 
     ids: NDArray[np.int64]  # (n, T)
     y: NDArray[np.int64]  # (n,)
     vocabulary: int
+
+    def summary(self) -> dict[str, str]:
+        """Return sizes, by name."""
+        n, T = self.ids.shape
+        return {"sequences": f"{n} of {T} tokens", "vocabulary": str(self.vocabulary)}
 
     def statistics(self) -> TokenStatistics:
         """Occurrences of every token by label."""

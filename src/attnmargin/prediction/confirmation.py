@@ -68,7 +68,7 @@ class Confirmation(Summarised):
             length = float(self.run.W[-1][index].norm())
             return (
                 "training selects nothing: in some sequence the most likely tokens are equally "
-                f"likely, and the weights, of length {length:.3g}, rest or do not tell them apart"
+                f"likely; the weights, of length {length:.3g}, stopped moving, or these tokens tie"
             )
         chosen = self.selection[index].tolist()
         if bool(self.listed[index]):

@@ -161,7 +161,7 @@ def _elsewhere(prediction: Answer) -> str:
     if search.complete and prediction.verdict == Verdict.GUARANTEED:
         return (
             f"Of all {total} ways to choose one token per sequence only this one is stable, and "
-            "there is no point of rest: shorter first steps are not held back either."
+            "the weights cannot come to rest: shorter first steps end with these tokens too."
         )
     if search.complete:
         return (

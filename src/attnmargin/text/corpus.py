@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.base.jsonl import json_lines
 from attnmargin.base.seeds import seed_of
@@ -20,14 +21,19 @@ _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Corpus:
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus(Summarised):
     """n texts with labels 0 and 1; ``classes`` are what these are called."""
 
     texts: list[str]
     labels: NDArray[np.int64]  # (n,)
     classes: tuple[str, str]
     splits: list[str] | None = None  # of every text, such as "train" and "test"
+
+    def summary(self) -> dict[str, str]:
+        """Return the numbers of texts, by class."""
+        counts = {name: f"{int((self.labels == k).sum()):,}" for k, name in enumerate(self.classes)}
+        return {"texts": f"{len(self):,}", **{f"class {k}": v for k, v in counts.items()}}
 
     def __len__(self) -> int:
         return len(self.texts)

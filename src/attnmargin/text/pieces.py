@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.checks import check_whole
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.base.files import make_folder
 from attnmargin.base.npz import read_npz, write_npz
@@ -25,14 +26,22 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Pieces:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pieces(Summarised):
     """Labelled sequences of token ids; those of ``word_pieces`` have [CLS] first and [SEP] last."""
 
     ids: NDArray[Any]  # (total,)
     start: NDArray[np.int64]  # (n + 1,)
     labels: NDArray[np.int64]  # (n,)
     vocabulary: list[str]
+
+    def summary(self) -> dict[str, str]:
+        """Return the numbers of texts and tokens, by name."""
+        return {
+            "texts": f"{len(self):,}",
+            "tokens": f"{len(self.ids):,}",
+            "vocabulary": f"{len(self.vocabulary):,}",
+        }
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+from attnmargin.base.display import Summarised
 from attnmargin.base.progress import Progress
 from attnmargin.text.classifier.training import Recipe, TextRun, train_text
 from attnmargin.text.classifier.transformer import Shape
@@ -15,8 +16,8 @@ _LEAST = 2
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class CorpusRun:
+@dataclass(frozen=True, eq=False, repr=False)
+class CorpusRun(Summarised):
     """A classifier that was trained on one part of a corpus and tested on the other."""
 
     run: TextRun
@@ -24,6 +25,13 @@ class CorpusRun:
     train: Corpus
     test: Corpus
     pieces: Pieces  # of the test
+
+    def summary(self) -> dict[str, str]:
+        """Return the sizes of both parts and the accuracy, by name."""
+        return {
+            "texts": f"{len(self.train):,} to train, {len(self.test):,} to test",
+            **self.run.summary(),
+        }
 
     @property
     def overlap(self) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attnmargin.base.checks import check_whole
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.base.seeds import seed_of
@@ -50,14 +51,22 @@ class Recipe:
 
 
 @final
-@dataclass(eq=False)
-class TextRun:
+@dataclass(eq=False, repr=False)
+class TextRun(Summarised):
     """A trained classifier, and what was seen of every epoch."""
 
     model: TextClassifier
     recipe: Recipe
     history: list[dict[str, float]] = field(default_factory=list)
     data: str = ""  # digests of the texts
+
+    def summary(self) -> dict[str, str]:
+        """Return epochs and accuracies, by name."""
+        return {
+            "epochs": str(len(self.history)),
+            "test accuracy": f"{self.last:.4g} at the end, {self.best:.4g} in the best epoch",
+            "optimiser": f"mirror descent, p = {self.recipe.p:g}, lr = {self.recipe.lr:g}",
+        }
 
     @property
     def best(self) -> float:

@@ -6,6 +6,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.display import Summarised, few_words
 from attnmargin.base.errors import InputError
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 from attnmargin.text.corpus import Corpus
@@ -19,8 +20,8 @@ FREQUENT, DECISIVE, RARE, FEW = 200, 0.2, 125, 20
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class TokenImportance:
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenImportance(Summarised):
     """Tokens of a corpus with their statistics, and with a trained model if there is one."""
 
     pieces: Pieces
@@ -29,6 +30,17 @@ class TokenImportance:
     steps: list[Step]
     empty: int = 0  # texts that have no token left
     run: TokenRun | None = None
+
+    def summary(self) -> dict[str, str]:
+        """Return size, classes and the first tokens of either class, by name."""
+        words = {
+            f"for {self.classes[k]}": few_words(
+                self.pieces.vocabulary[s] for s in self.ranked(name, 3)
+            )
+            for k, name in enumerate(("negative", "positive"))
+        }
+        trained = "no" if self.run is None else f"{len(self.run.history)} epochs"
+        return {"texts": f"{len(self.pieces):,}", **words, "trained": trained}
 
     def ranked(self, name: str, most: int) -> NDArray[np.int64]:
         """Places of the first tokens: most "positive", "negative" or "attended".

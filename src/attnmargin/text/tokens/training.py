@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attnmargin.base.checks import check_whole
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.base.ragged import owners_of
@@ -55,14 +56,23 @@ class TokenRecipe:
 
 
 @final
-@dataclass(eq=False)
-class TokenRun:
+@dataclass(eq=False, repr=False)
+class TokenRun(Summarised):
     """A trained token model, and what was seen of every epoch."""
 
     model: TokenModel
     recipe: TokenRecipe
     history: list[dict[str, float]] = field(default_factory=list)
     data: str = ""  # a digest of the sequences
+
+    def summary(self) -> dict[str, str]:
+        """Return epochs, loss and accuracy, by name."""
+        last = self.history[-1] if self.history else {}
+        return {
+            "epochs": str(len(self.history)),
+            "loss": f"{last.get('loss', float('nan')):.4g}",
+            "accuracy in training": f"{last.get('train', float('nan')):.4g}",
+        }
 
     @property
     def products(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
