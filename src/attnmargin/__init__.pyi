@@ -58,4 +58,5 @@ from .training.regularization.paths import regularization_path as regularization
 from .training.trajectory import Trajectory as Trajectory
 from .version import VERSION as VERSION
 
+NAMESPACES: tuple[str, ...]
 __all__: list[str]
