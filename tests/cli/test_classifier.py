@@ -51,7 +51,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
     """kill −9 at some epoch, start again: the history is that of a run that was left alone."""
     file = table(tmp_path / "data.csv", 200)
     words = ["train-text", str(file), *FLAGS, "--epochs", "20", "--stop", "2", "--json"]
-    program = [sys.executable, "-m", "attnmargin", *words, "--out", tmp_path / "killed"]
+    program = [sys.executable, "-m", "attnmargin", *words, "--out", str(tmp_path / "killed")]
     process = subprocess.Popen(program, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (tmp_path / "killed" / "run.json").exists():
