@@ -1,4 +1,4 @@
-"""All 3125 selections of one instance in one call: which can attention select at all?
+"""Solve all 3125 selections of one instance in one call: which can attention select at all?
 
 The instance has five sequences of five tokens (paper A, Figures 2 and 5). Run it:
 

@@ -1,7 +1,7 @@
-"""What attention learns from next-token data: a rule that can be read off a graph.
+"""Read off a graph what attention learns from next-token data, and train to compare.
 
-Trains one-layer self-attention on a small data set with a cycle, and compares the next-token
-distribution of the trained model with that of the automaton, which needs no training. Run it:
+The data set is small and has a cycle. The example trains one layer of self-attention on it and
+prints its next-token distribution beside the automaton's, which needs no training. Run it:
 
     python examples/next_token.py
 """

@@ -1,6 +1,6 @@
-"""From your own words to a prediction: which word will attention select, and how sure is it?
+"""Predict which word of your own sentences attention selects, and how sure that is.
 
-Two sentences, embeddings of width 4, one query each. Run it:
+There are two sentences, each with one query; embeddings have width 4. Run it:
 
     python examples/predict_words.py [PAGE.html]
 """

@@ -1,7 +1,7 @@
-"""Where training begins decides where it ends: every stable selection attracts what is near it.
+"""Show that the start decides where training ends: every stable selection attracts its neighbours.
 
-An instance with several locally optimal selections (paper A, Definition 2); training begins far
-along the direction of each of them, and stays with it (Theorem 7). Run it:
+The instance has several locally optimal selections (paper A, Definition 2). Training starts far
+along the direction of each of them and stays with it (Theorem 7). Run it:
 
     python examples/start_decides.py
 """

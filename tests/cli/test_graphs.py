@@ -47,7 +47,7 @@ def test_bad_files_get_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path
     code, _, err = command(capsys, "graph", write(tmp_path / "one.txt", ["word"]))
     assert (code, "line 1 with one word" in err) == (2, True)
     code, _, err = command(capsys, "graph", write(tmp_path / "no.txt", ["a b c"]))
-    assert (code, "1 sequences, none with its label in it" in err) == (2, True)
+    assert (code, "1 sequence, none with its label in it" in err) == (2, True)
 
 
 def test_graph_prints_tables_layers_and_what_comes_next(
@@ -103,7 +103,7 @@ def test_unrealisable_labels_are_not_predicted(
 ) -> None:
     file = write(tmp_path / "words.txt", ["a b c"])
     code, _, err = command(capsys, "graph", file, "--unrealisable", "keep", "--next", "a b")
-    assert (code, "1 sequences whose label is not in them" in err) == (2, True)
+    assert (code, "labels outside of 1 sequence" in err) == (2, True)
 
 
 def test_labels_outside_of_their_sequence_are_counted(

@@ -66,11 +66,14 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
             ["predict", good, "--parameter", "Q"],
             "--parameter: got 'Q'; needs one of W, KQ",
         ),
-        "predict p": (["predict", good, "--p", "0.5"], "p > 1"),
+        "predict p": (["predict", good, "--p", "0.5"], "--p: got 0.5; needs a power from 1.1"),
         "predict loss": (["predict", good, "--loss", "hinge"], "--loss: got 'hinge'"),
         "predict steps": (["predict", good, "--verify", "--steps", "0"], "at least one step"),
         "predict page of a batch": (["predict", batch, "--html", page], "needs one instance"),
-        "predict words": (["predict", named, "--html", page], "words: got 1 rows of [2] names"),
+        "predict words": (
+            ["predict", named, "--html", page],
+            "words: got shape (1, 2); needs one name per token",
+        ),
         "predict page": (
             ["predict", good, "--html", tmp_path / "no" / "p.html"],
             "--html: got",

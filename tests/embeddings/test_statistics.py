@@ -21,7 +21,7 @@ def test_statistics_by_hand() -> None:
     [
         ([[0, 9]], [1], "sequences: got token id 9; needs ids from 0 to 3"),
         ([[0, 1]], [2], "labels: got 2; needs −1 or"),
-        ([[0, 1]], [1, 1], "labels: got 2 for 1 sequences"),
+        ([[0, 1]], [1, 1], "labels: got 2 for 1 sequence"),
     ],
 )
 def test_bad_statistics(sequences: list[list[int]], labels: list[int], words: str) -> None:

@@ -144,7 +144,7 @@ def test_unknown_options_and_last_tokens_get_one_sentence() -> None:
     ("probabilities", "threshold", "words"),
     [
         ([[1.0]], 1e-3, "probabilities: got fewer numbers"),
-        ([[1.0, 0.0]] * 2, 1e-3, "probabilities: got 2 rows for 1 sequences"),
+        ([[1.0, 0.0]] * 2, 1e-3, "probabilities: got 2 rows for 1 sequence"),
         ([[1.5, -0.5]], 1e-3, "probabilities: got 1.5; needs one share from 0 to 1"),
         ([[float("nan"), 1.0]], 1e-3, "probabilities: got nan"),
         (None, 1e-3, "probabilities: got a NoneType"),

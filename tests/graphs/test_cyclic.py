@@ -187,16 +187,17 @@ def rule() -> am.graphs.Automaton:
     [
         (lambda: am.graph_problem(np.eye(3), seven()), r"E: got shape \(3, 3\); needs embeddings"),
         (lambda: am.graph_problem(np.eye(4), []), "graphs: got a list"),
-        (lambda: am.graph_problem(np.eye(4), [seven()]), "needs one table for each of the 1"),
-        (lambda: am.graphs.cyclic_basis([np.eye(4)], seven()), r"needs \(4, d\), without a batch"),
+        (lambda: am.graph_problem(np.eye(4), [seven()]), "needs 1 table, one for each graph"),
+        (lambda: am.graphs.cyclic_basis([np.eye(4)], seven()), r"needs embeddings \(4, d\)"),
         (lambda: am.graphs.cyclic_part(np.eye(3), np.eye(4), seven()), r"W: got shape \(3, 3\)"),
         (lambda: am.graphs.cyclic_data([[3, 3]], [3], seven()), "graphs: got graphs of other data"),
-        (lambda: am.graphs.Automaton(seven(), np.ones((1, 4, 4))), r"needs embeddings \(K, d\)"),
+        (lambda: am.graphs.Automaton(seven(), np.ones((1, 4, 4))), r"needs embeddings \(4, d\)"),
         (lambda: am.cyclic_correction(np.eye(4), [[0, 1, 2]], [0], am.token_graphs(
             [[0, 1, 2], [1, 0, 2]], [0, 1], 4)), "graphs: got graphs of other data"),
         (lambda: am.cyclic_correction(np.eye(4), [[0, 1]], [0], None), "graphs: got a NoneType"),  # type: ignore[arg-type]
         (lambda: am.graphs.Automaton([seven()]), "graphs: got a list"),  # type: ignore[arg-type]
-        (lambda: am.graphs.Automaton(am.token_graphs([[1, 2]], [0], 3)), "1 sequences whose label"),
+        (lambda: am.graphs.Automaton(am.token_graphs([[1, 2]], [0], 3)),
+         r"labels outside of 1 sequence \("),
         (lambda: am.graph_problem(np.ones((2, 4, 4)), [seven(), am.token_graphs([[0]], [0], 5)]),
          r"graphs: got vocabularies of \[4, 5\] tokens"),
         (lambda: am.graph_problem(np.eye(4), seven()["e1"]), "graphs: got a TokenGraph;"),  # type: ignore[arg-type]

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnmargin.graphs.edges import EdgeSet, distinct, spans
+from attnmargin.base.ragged import spans
+from attnmargin.graphs.edges import EdgeSet, distinct
 
 
 @given(st.lists(st.integers(-5, 5)))

@@ -188,9 +188,12 @@ HIDE = np.arange(4) < np.array([[4], [2], [4]])
 WRONG = {
     "index too large": (
         lambda: am.token_problem(X, Z, [0, 4, 0]),
-        "selection: got token 4; needs indices from 0 to 3",
+        "selection: got tokens from 0 to 4; needs tokens from 0 to 3",
     ),
-    "index negative": (lambda: am.token_problem(X, Z, [0, -1, 0]), "selection: got token -1"),
+    "index negative": (
+        lambda: am.token_problem(X, Z, [0, -1, 0]),
+        "selection: got tokens from -1 to 0",
+    ),
     "index count": (lambda: am.token_problem(X, Z, [0, 0]), "selection: got shape (2,)"),
     "index words": (lambda: am.token_problem(X, Z, ["a", "b", "c"]), "selection: got <U1 entries"),
     "index nothing": (lambda: am.token_problem(X, Z, None), "selection: got object entries"),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import attnmargin as am
-from attnmargin.optim.mirror_descent import mirror_update
+from attnmargin.margin.norms import mirror_step
 
 
 def parameters(seed: int = 0, dtype: torch.dtype = torch.float64) -> list[nn.Parameter]:
@@ -144,7 +144,7 @@ def test_tables_of_many_rows_change_where_the_gradient_is(touched: int) -> None:
     table = torch.nn.Parameter(w.clone())
     table.grad = g
     am.MirrorDescent([table], lr=0.1, p=1.3).step()
-    assert torch.equal(table.detach(), mirror_update(w, 0.1 * g, 1.3))
+    assert torch.equal(table.detach(), mirror_step(w, 0.1 * g, 1.3))
 
 
 def test_sparse_gradients_are_refused() -> None:

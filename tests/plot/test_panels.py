@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from attnmargin.plot.panels import Panel, Picture, draw_picture
+from attnmargin.plot.drawing import draw_picture
+from attnmargin.plot.panels import Panel, Picture
 
 
 def test_panels_of_every_kind_are_drawn() -> None:

@@ -13,6 +13,10 @@ def test_panels_show_the_margin_where_it_is() -> None:
     prediction = am.predict(data)
     for i in range(3):
         panel = token_panel(prediction, name_tokens(data), i, None)
-        level = panel["tokens"] @ panel["direction"]
-        below = level[panel["selected"]] - level[panel["support"]]
-        np.testing.assert_allclose(below, 1.0, atol=1e-9)
+        lines = [series for series in panel["series"] if series["kind"] == "endless"]
+        for line, marker in zip(lines, ("*", "ring"), strict=True):
+            points = next(s for s in panel["series"] if s.get("marker") == marker)
+            assert len(points["x"]) > 0
+            way = np.array([np.diff(line["x"])[0], np.diff(line["y"])[0]])
+            off = way[0] * (points["y"] - line["y"][0]) - way[1] * (points["x"] - line["x"][0])
+            np.testing.assert_allclose(off, 0.0, atol=1e-9)

@@ -170,17 +170,17 @@ def test_ties_are_refused_in_one_sentence() -> None:
     with pytest.raises(am.InputError) as error:
         am.predict(data)
     assert str(error.value) == (
-        "data: got tokens [0, 1] with the same best score 3 in sequence 1; needs one best token "
-        "per sequence: which one wins is not decided"
+        "data: got tokens [0, 1] with the same best score 3 in sequence 1; needs a unique best "
+        "token per sequence; these scores tie"
     )
 
 
 @pytest.mark.parametrize(
     ("how", "text"),
     [
-        ({"parameter": "vW"}, "parameter: got 'vW'; needs 'W' or 'KQ'"),
+        ({"parameter": "vW"}, "parameter: got 'vW'; needs one of W, KQ"),
         ({"parameter": "KQ", "p": 3.0}, "p: got 3 with parameter 'KQ'; needs 2"),
-        ({"p": 1.0}, "p > 1"),
+        ({"p": 1.0}, "p: got 1; needs a power from 1.1 to 10"),
         ({"loss": "hinge"}, "loss: got 'hinge'"),
     ],
 )

@@ -63,7 +63,7 @@ def test_positive_classes_come_last_and_others_can_be_dropped(tmp_path: Path) ->
     ("name", "content", "words"),
     [
         ("a.csv", b"text,label\nx,1\ny,0\nz,2\n", r"3 classes \(0, 1, 2\); needs two classes"),
-        ("a.csv", b"text,label\nx,1\n", r"1 classes \(1\)"),
+        ("a.csv", b"text,label\nx,1\n", r"1 class \(1\)"),
         ("a.csv", b"text,label\nx,1\ny,\n", "row 2 without a label; needs labelled rows"),
         ("a.csv", b"text,label\n ,1\ny,0\n", "row 1 without text"),
         ("a.csv", b"words,label\nx,1\n", "with columns words, label; needs a column 'text'"),

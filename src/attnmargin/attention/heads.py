@@ -27,7 +27,7 @@ class Head(ABC):
 
     @abstractmethod
     def pull(self, o: Tensor, y: Tensor | None, loss: Loss) -> Pull:
-        """The loss at outputs ``(B, N, d)`` with labels ``(B, N)``, and what pulls at them."""
+        """Compute the loss at outputs ``(B, N, d)`` with labels ``(B, N)``, and its pull."""
 
 
 class MarginHead(Head):
@@ -35,11 +35,11 @@ class MarginHead(Head):
 
     @abstractmethod
     def value(self, o: Tensor) -> Tensor:
-        """``h(o)``, ``(B, N)``."""
+        """Compute ``h(o)``, ``(B, N)``."""
 
     @abstractmethod
     def gradient(self, o: Tensor) -> Tensor:
-        """``∇h(o)``, ``(B, N, d)``."""
+        """Compute ``∇h(o)``, ``(B, N, d)``."""
 
     def pull(self, o: Tensor, y: Tensor | None, loss: Loss) -> Pull:
         if y is None:
@@ -50,7 +50,7 @@ class MarginHead(Head):
 
 
 def _for_trials(name: str, x: Tensor, tail: int, o: Tensor) -> Tensor:
-    """An array with ``tail`` own dimensions, for every trial of outputs ``(B, N, d)``."""
+    """Expand an array with ``tail`` own dimensions to all trials of outputs ``(B, N, d)``."""
     x, own = x.to(o), x.shape[x.ndim - tail :]
     if tail and own[-1] != o.shape[-1]:
         raise InputError(
@@ -73,7 +73,7 @@ def _numbers(name: str, value: Array, least: int, meaning: str) -> Tensor:
 
 @final
 class ScoreHead:
-    """A linear head by the scores that it gives to tokens: ``u_i = Σ_t s_it γ_it``, no labels.
+    """A linear head given by its token scores: ``u_i = Σ_t s_it γ_it``, no labels.
 
     Scores are ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries. In paper C they are
     ``γ_it = c_yᵀ x_it`` with y the label of sequence i.
@@ -83,7 +83,7 @@ class ScoreHead:
         self.scores = _numbers("scores", scores, 2, "one score per token, (*B, n, T)")
 
     def of(self, X: Tensor) -> Tensor:
-        """The scores of tokens ``(B, N, T, d)``, ``(B, N, T)``."""
+        """Compute the scores ``(B, N, T)`` of tokens ``(B, N, T, d)``."""
         B, N, T, _ = X.shape
         if self.scores.numel() not in (N * T, B * N * T) or self.scores.shape[-1] != T:
             needs = f"one score per token, {(B, N, T)}, or the same for all trials"
@@ -186,7 +186,7 @@ HeadLike = str | Head | ScoreHead | Callable[[Tensor], Tensor]
 
 
 def as_head(head: HeadLike) -> Head | None:
-    """The head that is meant; None for linear ones, whose scores do not change."""
+    """Return the head; None for linear ones, whose scores do not change."""
     if isinstance(head, ScoreHead) or (isinstance(head, str) and head == "linear"):
         return None
     if isinstance(head, Head):

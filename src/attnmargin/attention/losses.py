@@ -22,19 +22,19 @@ class Loss(ABC):
 
     @abstractmethod
     def value(self, u: Tensor) -> Tensor:
-        """``ℓ(u)``."""
+        """Compute ``ℓ(u)``."""
 
     @abstractmethod
     def log_slope(self, u: Tensor) -> Tensor:
-        """``log |ℓ'(u)|``."""
+        """Compute ``log |ℓ'(u)|``."""
 
     def falls(self, u: Tensor) -> Tensor:
-        """+1 where ``ℓ' ≤ 0``, −1 where it is positive."""
+        """Return +1 where ``ℓ' ≤ 0``, −1 where it is positive."""
         return torch.ones_like(u)
 
     @abstractmethod
     def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
-        """``(M₀, M₁)`` of paper A, Assumption A, over ``|u| ≤ largest``."""
+        """Compute ``(M₀, M₁)`` of paper A, Assumption A, over ``|u| ≤ largest``."""
 
 
 @final
@@ -126,7 +126,7 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def as_loss(loss: str | Loss) -> Loss:
-    """The loss that a word means.
+    """Return the loss with a name.
 
     >>> as_loss("logistic").value(torch.tensor(0.0))
     tensor(0.6931)

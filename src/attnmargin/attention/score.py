@@ -3,15 +3,17 @@
 import torch
 from torch import Tensor
 
-from attnmargin.base.arrays import Array, integers
+from attnmargin.attention.selection import check_selection
+from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.gaps import best_gap
 
 
 def scores(data: AttentionData) -> Tensor:
-    """Token scores ``γ_it = y_i · vᵀ x_it`` (paper A, Definition 1; paper B, Definition 1).
+    """Compute token scores ``γ_it = y_i · vᵀ x_it`` (papers A and B, Definition 1).
 
     Returns:
         ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries; −inf at hidden tokens.
@@ -39,7 +41,7 @@ def scores(data: AttentionData) -> Tensor:
 
 
 def optimal_tokens(data: AttentionData) -> Tensor:
-    """Index of the token with the largest score, the first one on a tie (paper A, Def. 1).
+    """Find the token with the largest score, the first one on a tie (paper A, Def. 1).
 
     Returns:
         int64 ``(*B, n)``, or ``(*B, n, K)`` with several queries; 0 where all is hidden.
@@ -54,7 +56,7 @@ def optimal_tokens(data: AttentionData) -> Tensor:
 
 
 def tied_tokens(data: AttentionData) -> Tensor:
-    """True where several visible tokens share the largest score, up to rounding: bool ``(*B, n)``.
+    """Find where visible tokens share the largest score, up to rounding: bool ``(*B, n)``.
 
     Example:
         >>> import attnmargin as am
@@ -86,7 +88,7 @@ _ROUNDING = 16
 
 
 def score_rounding(data: AttentionData) -> Tensor:
-    """Distance within which scores count as equal, ``(*B, 1, 1)``, or one dimension more."""
+    """Compute within which distance scores count as equal, ``(*B, 1, 1)`` or ``(*B, 1, 1, 1)``."""
     if data.v is None:
         raise InputError("v", "nothing", "a head v, which scores are made of")
     longest = torch.linalg.vector_norm(data.X, dim=-1).amax((-2, -1))
@@ -96,7 +98,7 @@ def score_rounding(data: AttentionData) -> Tensor:
 
 
 def score_gaps(data: AttentionData) -> Tensor:
-    """Distance of the best score to the second best, ``(*B, n)``; infinite with one token.
+    """Compute the best score minus the second best, ``(*B, n)``; infinite with one token.
 
     Example:
         >>> import attnmargin as am
@@ -104,36 +106,18 @@ def score_gaps(data: AttentionData) -> Tensor:
         >>> am.selections.score_gaps(data).tolist()
         [1.0]
     """
-    gamma = scores(data)
-    if gamma.shape[-1] == 1:
-        return torch.full_like(gamma[..., 0], torch.inf)
-    best = gamma.topk(2, dim=-1).values
-    gap = best[..., 0] - best[..., 1]
-    return gap.nan_to_num(nan=torch.inf, posinf=torch.inf)
-
-
-def check_selection(data: AttentionData, selection: Array) -> Tensor:
-    """One token per query, int64 ``(*S, n)`` or ``(*S, n, K)``, or a sentence that says why not."""
-    index = integers("selection", selection, data.X)
-    inner = data.z.shape[data.X.ndim - 3 : -1]
-    if index.shape[index.ndim - len(inner) :] != inner:
-        needs = f"one token per query, {tuple(inner)}"
-        raise InputError("selection", f"shape {tuple(index.shape)}", needs)
-    if not bool(((index >= 0) & (index < data.T)).all()):
-        got = f"tokens from {int(index.min())} to {int(index.max())}"
-        raise InputError("selection", got, f"tokens from 0 to {data.T - 1}")
-    return index
+    return best_gap(scores(data)).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def _scores_and_places(data: AttentionData, selection: Array) -> tuple[Tensor, Tensor]:
-    """Scores ``(*S, n, T)`` and chosen places ``(*S, n, 1)``, broadcast against each other."""
+    """Broadcast scores ``(*S, n, T)`` and chosen positions ``(*S, n, 1)``."""
     gamma, index = scores(data), check_selection(data, selection)
     shape = torch.broadcast_shapes(gamma.shape[:-1], index.shape)
     return gamma.expand(*shape, data.T), index.expand(shape).unsqueeze(-1)
 
 
 def low_tokens(data: AttentionData, selection: Array) -> Tensor:
-    """Tokens of lower score than the selected one, bool ``(*B, n, T)`` (paper A, Definition 3).
+    """Mark tokens that score lower than the selected one, ``(*B, n, T)`` (paper A, Def. 3).
 
     Scores that differ by rounding count as equal, here and in :func:`high_tokens`.
 
@@ -149,7 +133,7 @@ def low_tokens(data: AttentionData, selection: Array) -> Tensor:
 
 
 def high_tokens(data: AttentionData, selection: Array) -> Tensor:
-    """Other tokens of higher or equal score, bool ``(*B, n, T)`` (paper A, Definition 3).
+    """Mark other tokens of higher or equal score, bool ``(*B, n, T)`` (paper A, Def. 3).
 
     Example:
         >>> import attnmargin as am
@@ -163,7 +147,7 @@ def high_tokens(data: AttentionData, selection: Array) -> Tensor:
 
 
 def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """``min_i max_{t low} min_{τ high} (a_it − a_iτ)`` of logits ``a``, shape ``(*B,)``.
+    """Compute ``min_i max_{t low} min_{τ high} (a_it − a_iτ)`` of logits ``a``, ``(*B,)``.
 
     Logits and the masks of low and high tokens are ``(*B, N, T)``. It is infinite where no token
     is high.

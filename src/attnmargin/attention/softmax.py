@@ -40,7 +40,7 @@ class Sequences:
     blind: Tensor | None = None  # bool (B, N): what sees nothing, written as one zero token
 
     def logits(self, W: Tensor) -> Tensor:
-        """``X W z``, ``(B, N, T)``, for W ``(B, d, e)``; −inf at hidden tokens."""
+        """Compute ``X W z``, ``(B, N, T)``, for W ``(B, d, e)``; −inf at hidden tokens."""
         return self.seen((self.X @ (self.z @ W.mT).unsqueeze(-1)).squeeze(-1))
 
     def seen(self, logits: Tensor) -> Tensor:
@@ -72,16 +72,16 @@ class Sequences:
         return torch.where(self.still, (gamma * seen).sum(-1, True) / seen.sum(-1, True), gamma)
 
     def dense(self) -> tuple[Tensor, Tensor]:
-        """Tokens and queries as dense arrays."""
+        """Return tokens and queries as dense arrays."""
         return self.X.contiguous(), self.z.contiguous()
 
     def shaped(self, rows: Tensor) -> Tensor:
-        """``(B, N, …)`` in the shape of the data, ``(*B, n, …)`` or ``(*B, n, K, …)``."""
+        """Reshape ``(B, N, …)`` to the data, ``(*B, n, …)`` or ``(*B, n, K, …)``."""
         return rows.reshape(*self.batch, *self.queries, *rows.shape[2:])
 
 
 def sequences(data: AttentionData) -> Sequences:
-    """The data with several queries of a sequence written as several sequences."""
+    """Write several queries of a sequence as several sequences."""
     batch, T, d = data.batch_shape, data.T, data.d
     several = data.z.ndim == data.X.ndim
     queries = data.z.shape[-3:-1] if several else data.z.shape[-2:-1]
@@ -122,7 +122,7 @@ def _weights(data: AttentionData, W: Array) -> Tensor:
 
 
 def logits(data: AttentionData, W: Array) -> Tensor:
-    """``X_i W z_i``, ``(*B, n, T)`` or ``(*B, n, K, T)``; −inf at hidden tokens.
+    """Compute ``X_i W z_i``, ``(*B, n, T)`` or ``(*B, n, K, T)``; −inf at hidden tokens.
 
     Example:
         >>> import attnmargin as am
@@ -138,7 +138,7 @@ def logits(data: AttentionData, W: Array) -> Tensor:
 
 
 def probabilities(data: AttentionData, W: Array) -> Tensor:
-    """``softmax(X_i W z_i)``, in the shape of :func:`logits`; zero at hidden tokens.
+    """Compute ``softmax(X_i W z_i)``, shaped as :func:`logits`; zero at hidden tokens.
 
     Example:
         >>> import attnmargin as am
@@ -172,8 +172,15 @@ class Objective:
     def __init__(self, flat: Sequences, head: Head | None, loss: Loss, gamma: Tensor | None):
         self.flat, self.head, self.loss, self.gamma = flat, head, loss, gamma
 
+    def use_head(self, v: Tensor) -> None:
+        """Take the scores ``y_i v·x_it`` of linear heads ``(B, d)``."""
+        if self.flat.y is None:
+            raise InputError("y", "nothing", "labels, which the loss needs")
+        gamma = (self.flat.X @ v[:, None, :, None]).squeeze(-1)
+        self.gamma = self.flat.averaged(self.flat.y.unsqueeze(-1) * gamma)
+
     def slope(self, logits: Tensor) -> Slope:
-        """The slope at logits ``(B, N, T)``."""
+        """Compute the slope at logits ``(B, N, T)``."""
         log_s = torch.log_softmax(logits, -1)
         s = log_s.exp()
         top = logits.argmax(-1, keepdim=True)
@@ -198,7 +205,7 @@ class Objective:
         return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean)
 
     def _loss(self, u: Tensor, log_s: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss and the logarithm of its slope, ``(B, N)``."""
+        """Compute the loss and the logarithm of its slope, ``(B, N)``."""
         if not isinstance(self.loss, Log):
             return self.loss.value(u), self.loss.log_slope(u)
         # Where tokens with a score have hardly any attention, u underflows, and log u does not.
@@ -211,7 +218,7 @@ class Objective:
 def _coefficients(
     log_s: Tensor, s: Tensor, lift: Tensor, log_slope: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """``κ s (g − ḡ) / n`` as ``e^{log_scale} c``.
+    """Write ``κ s (g − ḡ) / n`` as ``e^{log_scale} c``.
 
     With the lift ``l`` of a score over that of the most likely token it is ``κ s l − s Σ κ s l``.
     Tokens without lift (the most likely one, and those that tie with it) are moved by the second
@@ -230,7 +237,7 @@ def objective(
     head: HeadLike = "linear",
     loss: str | Loss = "logistic",
 ) -> Objective:
-    """The loss of data under a head; the linear head is ``data.v``."""
+    """Build the loss of data under a head; the linear head is ``data.v``."""
     chosen, flat = as_head(head), sequences(data)
     gamma = None
     if isinstance(head, ScoreHead):
@@ -251,7 +258,7 @@ def gradient(
     head: HeadLike = "linear",
     loss: str | Loss = "logistic",
 ) -> tuple[Tensor, Tensor]:
-    """Gradient of the mean loss in W, up to a positive factor per trial that is given apart.
+    """Compute the gradient of the mean loss in W; a positive factor per trial is separate.
 
     Returns:
         ``(G, log_scale)``, ``(*B, d, d)`` and ``(*B,)``: the gradient is ``e^{log_scale} G``, and

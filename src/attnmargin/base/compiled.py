@@ -1,11 +1,11 @@
 """What the compiled kernels need: a compiler, tensors on the CPU, threads."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from importlib.util import find_spec
 from itertools import pairwise
-from threading import Thread
-from typing import Any
+from threading import Lock, Thread
+from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 import torch
@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, MissingPackageError
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
 # Fewer problems than this per thread are not worth a thread.
 _WORTH_A_THREAD = 16
+# Tensors with so many entries are worth all threads of torch.
+_LARGE = 1 << 20
 
 
 @cache
@@ -32,14 +37,69 @@ def check_compiled(method: str, device: torch.device) -> None:
         raise MissingPackageError(f"method {method!r}", "numba")
 
 
-def in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int) -> None:
-    """Run a kernel that releases the interpreter lock on parts of the batch."""
-    threads = min(torch.get_num_threads(), B // _WORTH_A_THREAD)
-    if threads < 2:
+@final
+class _Threads:
+    """How many threads the user wants, also while torch works on one."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._wanted = Lock(), 0, 1
+
+    def wanted(self) -> int:
+        return self._wanted if self._users else torch.get_num_threads()
+
+    def keep_one(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._wanted = torch.get_num_threads()
+                torch.set_num_threads(1)
+            self._users += 1
+
+    def give_back(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                torch.set_num_threads(self._wanted)
+
+
+_threads = _Threads()
+
+
+def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let torch work on one thread where the first argument holds small tensors.
+
+    Threads of torch wait for each other after every operation, and spin meanwhile: beside busy
+    processes small work takes many times as long on several as on one. Kernels still use them all.
+    """
+
+    @wraps(function)
+    def alone(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        first = next(iter((*args, *kwargs.values())), None)
+        tensors = (x for x in getattr(first, "__dict__", {}).values() if torch.is_tensor(x))
+        if sum(x.numel() for x in tensors) >= _LARGE:
+            return function(*args, **kwargs)
+        _threads.keep_one()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _threads.give_back()
+
+    return alone
+
+
+def in_threads(
+    kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int, *, patient: bool = False
+) -> None:
+    """Run a kernel that releases the interpreter lock on parts of the batch.
+
+    A patient caller only waits, so that Ctrl-C reaches it at once: signals are not seen inside of
+    compiled code. The threads that it leaves behind end with the process.
+    """
+    threads = max(min(_threads.wanted(), B // _WORTH_A_THREAD), 1)
+    if threads == 1 and not patient:
         kernel(*arrays)
         return
     # Several parts per thread, so that one with hard problems does not hold up the rest.
-    edges = np.linspace(0, B, min(8 * threads, B // _WORTH_A_THREAD) + 1).astype(int)
+    edges = np.linspace(0, B, max(min(8 * threads, B // _WORTH_A_THREAD), 1) + 1).astype(int)
     parts = iter([[array[i:j] for array in arrays] for i, j in pairwise(edges)])
     failures: list[BaseException] = []
 
@@ -50,10 +110,12 @@ def in_threads(kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int) 
         except BaseException as error:
             failures.append(error)
 
-    helpers = [Thread(target=work) for _ in range(threads)]
+    count = threads if patient else threads - 1  # else the caller works too
+    helpers = [Thread(target=work, daemon=patient) for _ in range(count)]
     for helper in helpers:
         helper.start()
-    work()
+    if not patient:
+        work()
     for helper in helpers:
         helper.join()
     if failures:

@@ -4,21 +4,39 @@ numba's cache watches one file at a time: after a change here, ``make test`` dro
 the files that use this one.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from attnmargin.base.pipeline import Announcer, PartCompiler
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
+_options: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _options["fastmath"] = {"reassoc", "contract", "nsz"}
-jit = njit(**_options)
+_part: Any = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler, **_options}
+# Parts of kernels. What is left open is taken over from the caller: a part that is first met in one
+# that is to be inlined would be inlined everywhere, with all that it calls.
+jit = njit(forceinline=False, **_part)
 # For what runs once per iteration: handing the arrays over would cost as much as the work.
-jit_inline = njit(forceinline=True, **_options)
+jit_inline = njit(forceinline=True, **_part)
+_announcer = Announcer()
+
+
+def kernel(title: str, seconds: int) -> Callable[[Any], Any]:
+    """What Python calls, kept on disk; it takes about so many seconds to compile."""
+
+    def compiled(function: Any) -> Any:
+        dispatcher = njit(forceinline=False, cache=True, **_options)(function)
+        _announcer.watch(dispatcher, title, seconds)
+        return dispatcher
+
+    return compiled
 
 
 @jit

@@ -70,11 +70,3 @@ def _tensor(data: bytes, entry: dict[str, Any]) -> Tensor:
         raise ValueError("cut short")
     raw = torch.from_numpy(np.frombuffer(data[first:last], dtype=np.uint8).copy())
     return raw.view(_KINDS[entry["dtype"]]).reshape(entry["shape"])
-
-
-def refuse_another(folder: Path, own: dict[str, Any], other: dict[str, Any]) -> None:
-    """Refuse to go on with a run that differs in more than the number of its epochs."""
-    found = sorted(key for key in own if key != "epochs" and own[key] != other.get(key))
-    if found:
-        got = f"{folder}, a run with another {', '.join(found)}"
-        raise InputError("out", got, "an empty folder, or one of the same run")

@@ -49,20 +49,22 @@ def read_selection(path: Path) -> Any:
 
 def read_data(file: Path, named: bool) -> tuple[AttentionData, Words | None]:
     """Data of a file, with the names of its tokens if it has any, or if they are needed."""
-    data, names = AttentionData.load(file), read_words(file)
+    data = AttentionData.load(file)
+    names = read_words(file, data)
     several = bool(data.batch_shape) or data.z.ndim == data.X.ndim
-    if names is None and (several or not named):
+    if not named and (several or names is None):
         return data, None
     return data, name_tokens(data, names)
 
 
-def read_words(file: Path) -> list[list[str]] | None:
+def read_words(file: Path, data: AttentionData) -> list[list[str]] | None:
     """The names of tokens in a data file: strings ``words`` of shape ``(n, T)``, if there are."""
     words = read_npz(file).get("words")
     if words is None:
         return None
-    if words.ndim != 2:
-        raise InputError("words", f"shape {words.shape}", "one name per token, (n, T)")
+    if words.shape != (data.n, data.T):
+        needs = f"one name per token, {(data.n, data.T)}"
+        raise InputError("words", f"shape {words.shape}", needs)
     return [[str(word) for word in row] for row in words]
 
 

@@ -59,6 +59,23 @@ INPUT, INPUT_OR_FOLDER, OUTPUT = _Input(), _Input(folders=True), _Output()
 FOLDER = click.Path(path_type=Path)
 LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")
 
+
+def _rate(_: click.Context, __: click.Parameter, value: str) -> float | str:
+    """A rate that training on the command line can take."""
+    if value in ("auto", "polyak"):
+        return value
+    try:
+        if 0.0 < float(value) < float("inf"):
+            return float(value)
+    except ValueError:
+        pass
+    raise InputError("--lr", repr(value), "a positive number, or with --plain auto or polyak")
+
+
+rate = click.option(
+    "--lr", default="0.1", show_default=True, callback=_rate,
+    help="length of a step; with --plain a factor, auto or polyak",
+)  # fmt: skip
 power = click.option(
     "--p", type=float, default=2.0, show_default=True, help="2: gradient descent; else ℓp"
 )

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from attnmargin.base.files import write_whole
 from attnmargin.cli.console import print_json, progress_bar, waiting
-from attnmargin.cli.options import FOLDER, INPUT, LOSSES, OUTPUT, Command, OneOf, as_json
+from attnmargin.cli.options import FOLDER, INPUT, LOSSES, OUTPUT, Command, OneOf, as_json, power
 from attnmargin.report.numbers import plain_number, short
 
 _MOST_LINES = 20
@@ -24,9 +24,7 @@ _COLUMNS = ("index", "verdict", "status", "selection", "margin", "agrees", "corr
 @click.command(cls=Command)
 @click.argument("file", type=INPUT)
 @click.option("--parameter", type=OneOf("W", "KQ"), default="W", show_default=True)
-@click.option(
-    "--p", type=float, default=2.0, show_default=True, help="2: gradient descent; else ℓp"
-)
+@power
 @click.option("--loss", type=LOSSES, default="logistic", show_default=True)
 @click.option("--limit", type=int, help="most selections that the search may solve")
 @click.option("--verify", "train_too", is_flag=True, help="train, and report the agreement")

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnmargin.cli.console import print_json, progress_bar
-from attnmargin.cli.options import INPUT, LOSSES, OUTPUT, Command, OneOf, as_json
+from attnmargin.cli.options import INPUT, LOSSES, OUTPUT, Command, OneOf, as_json, power, rate
 from attnmargin.report.numbers import short
 
 _MOST_LINES = 20
@@ -17,10 +17,8 @@ _MOST_LINES = 20
 @click.command(cls=Command)
 @click.argument("file", type=INPUT)
 @click.option("--parameter", type=OneOf("W", "KQ", "vW"), default="W", show_default=True)
-@click.option(
-    "--p", type=float, default=2.0, show_default=True, help="2: gradient descent; else ℓp"
-)
-@click.option("--lr", type=float, default=0.1, show_default=True)
+@power
+@rate
 @click.option("--steps", type=int, default=2000, show_default=True)
 @click.option("--plain", is_flag=True, help="do not normalise gradients")
 @click.option("--loss", type=LOSSES, default="logistic", show_default=True)

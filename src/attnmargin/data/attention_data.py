@@ -11,13 +11,14 @@ from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, i
 from attnmargin.base.checks import check_index
 from attnmargin.base.errors import InputError
 from attnmargin.base.npz import read_npz, write_npz
+from attnmargin.base.words import counted
 
 _TOKENS = "tokens of shape (*B, n, T, d), or a list of n arrays of shape (T_i, d)"
 _QUERIES = "one query per sequence, (*B, n, d), or several, (*B, n, K, d)"
 
 
 def padded(sequences: Array) -> tuple[Array, Tensor | None]:
-    """A list of arrays ``(T_i, d)`` as one array ``(n, T, d)`` and its mask ``(n, T)``."""
+    """Pad a list of arrays ``(T_i, d)`` to one array ``(n, T, d)`` and its mask ``(n, T)``."""
     if not isinstance(sequences, list | tuple):
         return sequences, None
     tokens = [floats(f"X[{i}]", sequence) for i, sequence in enumerate(sequences)]
@@ -39,7 +40,7 @@ def padded(sequences: Array) -> tuple[Array, Tensor | None]:
 
 
 def token_ids(sequences: Array, mask: Array | None, E: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Ids ``(*B, n, T)`` and mask from an array or a list of unequal lists, of rows of E."""
+    """Return ids ``(*B, n, T)`` of rows of E, and a mask, from an array or unequal lists."""
     if isinstance(sequences, list | tuple):
         if not all(not hasattr(row, "__len__") or len(row) for row in sequences) or not sequences:
             raise InputError("sequences", "no token", "at least one sequence of tokens")
@@ -61,7 +62,7 @@ def token_ids(sequences: Array, mask: Array | None, E: Tensor) -> tuple[Tensor, 
 
 
 def check_tokens(X: Array, mask: Array | None = None) -> tuple[Tensor, Tensor | None]:
-    """Tokens ``(*B, n, T, d)`` with hidden ones set to zero, and the mask as a tensor.
+    """Return tokens ``(*B, n, T, d)``, hidden ones set to zero, and the mask as a tensor.
 
     The mask is ``(*B, n, T)``, or ``(*B, n, K, T)`` when each query sees its own tokens.
     """
@@ -87,7 +88,7 @@ def check_tokens(X: Array, mask: Array | None = None) -> tuple[Tensor, Tensor | 
 
 
 def check_queries(X: Tensor, z: Array) -> Tensor:
-    """Queries ``(*B, n, d)`` or ``(*B, n, K, d)`` that belong to the tokens."""
+    """Return queries ``(*B, n, d)`` or ``(*B, n, K, d)``, checked against the tokens."""
     z = floats("z", z, like=X)
     shaped("z", z, X.ndim - 1, X.ndim, meaning=_QUERIES)
     n, d = X.shape[-3], X.shape[-1]
@@ -97,7 +98,7 @@ def check_queries(X: Tensor, z: Array) -> Tensor:
 
 
 def plus_minus_one(y: Tensor) -> Tensor:
-    """The labels themselves, refused if one is neither −1 nor +1."""
+    """Return the labels, or raise InputError unless all are −1 or +1."""
     if not bool((y.abs() == 1).all()):
         wrong = float(y[y.abs() != 1][0])
         raise InputError("y", f"the label {wrong:g}", "labels −1 or +1")
@@ -140,7 +141,7 @@ class AttentionData:
         if self.mask is not None and self.mask.ndim == self.X.ndim:
             positions = self.z.shape[-2] if self.z.ndim == self.X.ndim else 1
             if self.mask.shape[-2] != positions:
-                got = f"a mask for {self.mask.shape[-2]} queries"
+                got = f"a mask for {counted(self.mask.shape[-2], 'query', 'queries')}"
                 raise InputError("mask", got, f"one for each of the {positions} queries of z")
         self.batch_shape = broadcast(self._batches())
 
@@ -184,7 +185,7 @@ class AttentionData:
         return int(self.X.shape[-1])
 
     def __getitem__(self, index: Any) -> "AttentionData":
-        """Members of the batch, as a tensor would give them."""
+        """Return members of the batch, indexed as a tensor."""
         check_index(self.batch_shape, index)
         own = {
             name: getattr(self, name).expand(
@@ -195,7 +196,7 @@ class AttentionData:
         return AttentionData(**own)
 
     def to(self, device: torch.device | str) -> "AttentionData":
-        """The same data on a device."""
+        """Move the data to a device."""
         own = {name: getattr(self, name).to(device) for name in self._batches()}
         return AttentionData(**own)
 

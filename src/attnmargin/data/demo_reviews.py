@@ -11,7 +11,7 @@ from attnmargin.data.attention_data import AttentionData
 @final
 @dataclass(frozen=True)
 class Review:
-    """A sentence, the aspect that is asked about, and whether the answer is good (+1) or bad."""
+    """A sentence, the aspect of the question, and a good (+1) or bad (−1) answer."""
 
     text: str
     aspect: str
@@ -57,7 +57,7 @@ EMBEDDINGS = {
 
 
 def review_data() -> AttentionData:
-    """The reviews as attention data: words are tokens, the aspect is the query.
+    """Build attention data: words are tokens, the aspect is the query.
 
     The head reads the first coordinate of the attention's output, so that the score of a word is
     how strongly it speaks for the label.

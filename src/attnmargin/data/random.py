@@ -7,21 +7,13 @@ from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.gaps import best_gap
 
 
 def normal(shape: tuple[int, ...], generator: torch.Generator, sphere: bool = True) -> Tensor:
-    """Gaussian vectors in float64, scaled to the unit sphere if asked for."""
+    """Draw Gaussian vectors in float64, scaled to the unit sphere on request."""
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True) if sphere else x
-
-
-def _score_gap(X: Tensor, y: Tensor, v: Tensor) -> Tensor:
-    """Distance of the best score to the second best, per sequence."""
-    gamma = y[:, None] * (X @ v)
-    if gamma.shape[-1] == 1:
-        return torch.full_like(y, torch.inf)
-    best = gamma.topk(2, dim=-1).values
-    return best[:, 0] - best[:, 1]
 
 
 def _one(
@@ -32,7 +24,7 @@ def _one(
     v = normal((d,), generator, sphere)
     y = torch.randint(0, 2, (n,), generator=generator).to(torch.float64) * 2 - 1
     for _ in range(10_000):
-        small = _score_gap(X, y, v) < min_gap
+        small = best_gap(y[:, None] * (X @ v)) < min_gap
         if not bool(small.any()):
             return [X, z, y, v]
         X[small] = normal((int(small.sum()), T, d), generator, sphere)
@@ -51,7 +43,7 @@ def random_data(
     self_attention: bool = False,
     min_gap: float = 0.0,
 ) -> AttentionData:
-    """Random instances as in papers A and B: tokens, queries and head on the unit sphere.
+    """Draw instances as in papers A and B: tokens, queries and head on the unit sphere.
 
     Each trial has a seed of its own, ``seed_of(name, trial, base=seed)``: trial 7 is the same
     whether 10 or 1000 are drawn. Labels are ±1 at random, all in float64 on the CPU.

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData, check_tokens, plus_minus_one, token_ids
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 from attnmargin.margin.builders import embedding_problem
 from attnmargin.margin.certificate import Status
@@ -45,9 +47,7 @@ class EmbeddingModel:
     """
 
     def __init__(self, E: Array, p: Array, v: Array, sequences: Array, y: Array) -> None:
-        self.E = finite("E", floats("E", E))
-        if self.E.ndim != 2 or 0 in self.E.shape:
-            raise InputError("E", f"shape {tuple(self.E.shape)}", "embeddings (S, d)")
+        self.E = embedding_table(E, batched=False)
         self.p, self.v = (self._vector(name, value) for name, value in (("p", p), ("v", v)))
         self.ids, self.mask = token_ids(sequences, None, self.E)
         if self.ids.ndim != 2:
@@ -149,14 +149,23 @@ class EmbeddingModel:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class FirstStep:
+@dataclass(frozen=True, eq=False, repr=False)
+class FirstStep(Summarised):
     """One step of gradient descent on E and p, beside what Lemma 2 predicts."""
 
     model: EmbeddingModel  # after the step
     error_E: Tensor  # (S,): ‖E¹_s − E⁰_s − (η/2) α_s v‖
     error_p: Tensor  # ‖p¹ − p⁰‖
     bound: float  # 11 η d^{−1/4}
+
+    def summary(self) -> dict[str, str]:
+        """Return errors and bound of Lemma 2, by name."""
+        return {
+            "error of embeddings": range_words(self.error_E),
+            "error of p": range_words(self.error_p),
+            "bound": f"{self.bound:.6g}",
+            "within": "yes" if self.within else "no",
+        }
 
     @property
     def within(self) -> bool:

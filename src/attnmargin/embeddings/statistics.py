@@ -7,16 +7,26 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class TokenStatistics:
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenStatistics(Summarised):
     """Occurrences of S tokens in sequences with labels +1 and −1."""
 
     positive: NDArray[np.int64]  # (S,): occurrences with label +1
     negative: NDArray[np.int64]  # (S,)
+
+    def summary(self) -> dict[str, str]:
+        """Return numbers of tokens and occurrences, by name."""
+        return {
+            "tokens": f"{len(self.positive):,}",
+            "occurrences": f"{int(self.count.sum()):,}",
+            "share with label +1": f"{self.share:.4g}",
+        }
 
     @property
     def count(self) -> NDArray[np.int64]:
@@ -100,7 +110,8 @@ def token_statistics(
     if len(signs) and signs.dtype.kind not in "iuf":
         raise InputError("labels", f"{signs[0]!r:.40}", "−1 or +1")
     if len(rows) != len(signs):
-        raise InputError("labels", f"{len(signs)} for {len(rows)} sequences", "one per sequence")
+        got = f"{len(signs)} for {counted(len(rows), 'sequence')}"
+        raise InputError("labels", got, "one per sequence")
     ids = np.concatenate(rows).astype(np.int64) if rows else np.empty(0, np.int64)
     return count_tokens(ids, np.repeat(signs, [len(row) for row in rows]), vocabulary)
 

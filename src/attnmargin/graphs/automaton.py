@@ -12,11 +12,13 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.graphs.cyclic import choices, correction
 from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.newton import Choices, minimum
-from attnmargin.graphs.problem import check_embeddings, check_graphs, graph_problem
+from attnmargin.graphs.problem import check_graphs, graph_problem
 from attnmargin.margin.problem import margin_problem
 from attnmargin.solvers import solve
 
@@ -37,7 +39,7 @@ class Rule(StrEnum):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Next:
     """The distribution of the next token, and the rule that it follows from."""
 
@@ -52,6 +54,9 @@ class Next:
     def decided(self) -> bool:
         """Whether the theory decides it."""
         return self.rule not in (Rule.TIE, Rule.UNSEEN)
+
+    def __repr__(self) -> str:
+        return f"<Next {self}>"
 
     def __str__(self) -> str:
         names = [name for name, _ in self.tokens]
@@ -85,7 +90,7 @@ class Automaton:
     def __init__(self, graphs: TokenGraphs, E: Array | None = None) -> None:
         self.graphs, self._weights = check_graphs(graphs), None
         if not graphs.realisable:
-            got = f"{graphs.unrealisable} sequences whose label is not in them (Assumption 2)"
+            got = f"labels outside of {counted(graphs.unrealisable, 'sequence')} (Assumption 2)"
             raise InputError("graphs", got, "realisable labels, such as unrealisable='drop' leaves")
         self._graphs: dict[int, TokenGraph | None] = {}
         self._hard: dict[int, NDArray[np.float64]] = {}
@@ -93,9 +98,7 @@ class Automaton:
         self._choices: tuple[Choices, NDArray[np.int64]] | None = None
         if E is None:
             return
-        self._E = check_embeddings(E, graphs.K).cpu().double()
-        if self._E.ndim != 2:
-            raise InputError("E", f"shape {tuple(self._E.shape)}", "embeddings (K, d)")
+        self._E = embedding_table(E, graphs.K, batched=False).cpu().double()
         solution = solve(graph_problem(self._E, graphs))
         solution.raise_for_status()
         self._weights = solution.W, self._correction()

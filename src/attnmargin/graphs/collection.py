@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
-from attnmargin.graphs.edges import EdgeSet, Ids, components_of, distinct, nodes_of
+from attnmargin.base.ragged import Ids, row_of
+from attnmargin.base.words import counted
+from attnmargin.graphs.edges import EdgeSet, components_of, distinct, nodes_of
 from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.samples import Samples, as_samples, chunks, joined
 from attnmargin.graphs.vocabulary import Vocabulary
@@ -133,11 +135,14 @@ class TokenGraphs:
 
     def __repr__(self) -> str:
         kind = "acyclic" if self.acyclic else "cyclic"
-        nodes, edges, parts = len(self.last), len(self.source), len(self.size)
-        return (
-            f"TokenGraphs(K={self.K}, {len(self)} graphs, {nodes} nodes, {edges} edges, "
-            f"{parts} components, {kind})"
-        )
+        sizes = {
+            "graph": self.roots,
+            "node": self.last,
+            "edge": self.source,
+            "component": self.size,
+        }
+        counts = ", ".join(counted(len(array), name) for name, array in sizes.items())
+        return f"TokenGraphs(K={self.K}, {counts}, {kind})"
 
 
 def token_graphs(
@@ -169,7 +174,7 @@ def token_graphs(
         >>> import attnmargin as am
         >>> graphs = am.token_graphs([[0, 1, 2], [1, 0, 2], [0, 1, 3, 2]], [0, 1, 0], 4)
         >>> graphs
-        TokenGraphs(K=4, 1 graphs, 4 nodes, 5 edges, 3 components, cyclic)
+        TokenGraphs(K=4, 1 graph, 4 nodes, 5 edges, 3 components, cyclic)
         >>> graphs[2].components
         [[0, 1], [2], [3]]
     """
@@ -189,7 +194,8 @@ def token_graphs(
             kept.append(samples)
     keys = edges.merged()
     if len(keys) == 0:
-        what = "no sequence" if without == 0 else f"{without} sequences, none with its label in it"
+        many = counted(without, "sequence")
+        what = f"{many}, none with its label in it" if without else "no sequence"
         raise InputError("sequences", what, "at least one sequence")
     words.close()
     counts = (without, 0) if unrealisable == "keep" else (0, without)
@@ -222,7 +228,7 @@ def pseudo_graphs(
     best = np.maximum.reduceat(s, samples.start[:-1])[owner]
     edges = EdgeSet()
     for i in ((s > threshold) | (s == best)).nonzero()[0]:
-        row = samples.tokens[samples.start[owner[i]] : samples.start[owner[i] + 1]]
+        row = row_of(samples.tokens, samples.start, owner[i])
         edges.add(np.full(len(row), row[-1]), np.full(len(row), samples.tokens[i]), row)
     words.close()
     return TokenGraphs(edges.merged(), words, None)
@@ -246,7 +252,8 @@ def _attention(probabilities: Any, samples: Samples) -> NDArray[np.float64]:
         raise InputError("probabilities", got, needs) from None
     lengths = np.diff(samples.start)
     if len(rows) != samples.n or any(row.ndim != 1 for row in rows):
-        raise InputError("probabilities", f"{len(rows)} rows for {samples.n} sequences", needs)
+        got = f"{counted(len(rows), 'row')} for {counted(samples.n, 'sequence')}"
+        raise InputError("probabilities", got, needs)
     if any(len(row) < length for row, length in zip(rows, lengths, strict=True)):
         raise InputError("probabilities", "fewer numbers than tokens", needs)
     s = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])

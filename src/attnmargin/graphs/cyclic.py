@@ -12,9 +12,11 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
+from attnmargin.base.ragged import rows_of, starts_of
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.graphs.newton import Choices, gathered, minimum
-from attnmargin.graphs.problem import check_embeddings, check_graphs
+from attnmargin.graphs.problem import check_graphs
 from attnmargin.graphs.samples import Samples, as_samples
 
 # Rows of length one whose squared distance from the span of others is below this depend on them.
@@ -22,7 +24,7 @@ _RANK = 1e-12
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CyclicData:
     """The cyclic sub-data: what remains of sequences without tokens that the label dominates."""
 
@@ -30,6 +32,9 @@ class CyclicData:
     sequences: list[list[int]]  # their tokens in the component of the label
     labels: NDArray[np.int64]  # (m,)
     last: NDArray[np.int64]  # (m,) the query, which may itself be among the removed tokens
+
+    def __repr__(self) -> str:
+        return f"CyclicData({len(self.index)} samples with a choice)"
 
 
 def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
@@ -49,8 +54,8 @@ def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
     inside, composed = component_tokens(samples, graphs)
     owner, index = samples.owner, composed.nonzero()[0]
     kept = inside & composed[owner]
-    ends = np.cumsum(np.bincount(owner[kept], minlength=samples.n)[index])
-    parts = np.split(samples.tokens[kept], ends[:-1]) if len(index) else []
+    start = starts_of(np.bincount(owner[kept], minlength=samples.n)[index])
+    parts = rows_of(samples.tokens[kept], start)
     return CyclicData(
         index, [part.tolist() for part in parts], samples.labels[index], samples.last[index]
     )
@@ -163,9 +168,7 @@ def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:
         >>> am.graphs.cyclic_basis([[1.0, 0.0], [0.0, 1.0]], graphs).shape
         torch.Size([1, 2, 2])
     """
-    table = check_embeddings(E, check_graphs(graphs).K)
-    if table.ndim != 2:
-        raise InputError("E", f"shape {tuple(table.shape)}", f"({graphs.K}, d), without a batch")
+    table = embedding_table(E, check_graphs(graphs).K, batched=False)
     nodes = _cyclic_nodes(graphs)
     d = table.shape[-1]
     if len(nodes) == 0:
@@ -219,7 +222,7 @@ def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs
         >>> torch.softmax(W[:, 1], 0).tolist()  # the shares of the labels after token 1
         [0.6666666865348816, 0.3333333432674408]
     """
-    table = check_embeddings(E, check_graphs(graphs).K)
+    table = embedding_table(E, check_graphs(graphs).K)
     given, nodes = choices(as_samples(sequences, labels, graphs.vocabulary), graphs)
     batch, d = table.shape[:-2], table.shape[-1]
     flat = table.cpu().double().reshape(-1, *table.shape[-2:])

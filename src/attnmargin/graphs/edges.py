@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from attnmargin.base.ragged import Ids, spans
 from attnmargin.graphs.vocabulary import BITS
 
-Ids = NDArray[np.int64]
 _MASK = (1 << BITS) - 1
 # Edges that wait to be merged into the set.
 _PENDING = 1 << 22
@@ -109,11 +109,3 @@ def _layers(source: NDArray[Any], target: NDArray[Any], count: int) -> Ids:
         reached = distinct(reached)
         front, depth = reached[above[reached] == 0], depth + 1
     return layer
-
-
-def spans(low: Ids, high: Ids) -> Ids:
-    """The numbers low_i, …, high_i − 1 for all i, one after the other."""
-    lengths = high - low
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(low - ends + lengths, lengths)

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.jsonl import json_lines, text_lines
 from attnmargin.graphs.collection import TokenGraphs, token_graphs
 
+_NEEDS = "a .jsonl or text file"
 _JSON = (".jsonl", ".ndjson", ".json")
 _LINE = '{"tokens": ["a", "b"], "next": "a"}'
 
@@ -28,49 +30,27 @@ def read_sequences(path: str | Path) -> Iterator[tuple[list[str], str]]:
         [(['the', 'cat', 'sat'], 'the')]
     """
     path = Path(path)
-    read = _json_line if path.suffix.lower() in _JSON else _text_line
-    number = 0
-    try:
-        with path.open(encoding="utf-8-sig") as stream:
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield read(line, f"{path}, line {number}")
-    except UnicodeDecodeError as error:
-        where = f"{path}, after line {number} ({error.reason})"
-        raise InputError("file", where, "text in UTF-8") from None
-    except OSError as error:
-        raise InputError(
-            "file", f"{path!s:.200} ({error.strerror})", "a .jsonl or text file"
-        ) from None
+    if path.suffix.lower() in _JSON:
+        for number, row in json_lines(path, _NEEDS, f"lines such as {_LINE}", ("tokens", "next")):
+            yield _sequence(row, f"{path}, line {number}")
+    else:
+        for number, line in text_lines(path, _NEEDS):
+            yield _words(line, f"{path}, line {number}")
 
 
-def _text_line(line: str, where: str) -> tuple[list[str], str]:
+def _words(line: str, where: str) -> tuple[list[str], str]:
     words = line.split()
     if len(words) < 2:
         raise InputError("file", f"{where} with one word", "words, and the next one, per line")
     return words[:-1], words[-1]
 
 
-def _json_line(line: str, where: str) -> tuple[list[str], str]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError("file", f"{where} ({error!s:.80})", f"lines such as {_LINE}") from None
-    if not isinstance(record, dict) or not {"tokens", "next"} <= record.keys():
-        raise InputError("file", f"{where} without tokens and next", f"lines such as {_LINE}")
-    tokens, label = record["tokens"], record["next"]
+def _sequence(row: dict[str, Any], where: str) -> tuple[list[str], str]:
+    tokens, label = row["tokens"], row["next"]
     if not isinstance(tokens, list) or not tokens or not all(map(_plain, (*tokens, label))):
-        got = f"{where} with {json.dumps(record)[:80]}"
+        got = f"{where} with {json.dumps(row)[:80]}"
         raise InputError("file", got, "at least one token, all of them words or whole numbers")
-    names = [str(token) for token in (*tokens, label)]
-    if not all(map(_written, names)):
-        raise InputError("file", f"{where} with half of a character", "text that can be written")
-    return names[:-1], names[-1]
-
-
-def _written(name: str) -> bool:
-    """Whether a name can be written: JSON may escape half of a surrogate pair."""
-    return not any("\ud800" <= character <= "\udfff" for character in name)
+    return [str(token) for token in tokens], str(label)
 
 
 def _plain(token: Any) -> bool:

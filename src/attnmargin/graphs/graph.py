@@ -7,9 +7,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.ragged import Ids, rows_of, starts_of
+from attnmargin.base.words import counted
 from attnmargin.graphs.vocabulary import Vocabulary
-
-Ids = NDArray[np.int64]
 
 
 @final
@@ -37,8 +37,8 @@ class TokenGraph:
     def components(self) -> list[list[int]]:
         """Token ids of the components, in priority order."""
         order = np.argsort(self.component, kind="stable")
-        ends = np.cumsum(np.bincount(self.component, minlength=len(self.layer)))
-        return [part.tolist() for part in np.split(self.tokens[order], ends[:-1])]
+        start = starts_of(np.bincount(self.component, minlength=len(self.layer)))
+        return [part.tolist() for part in rows_of(self.tokens[order], start)]
 
     @property
     def acyclic(self) -> bool:
@@ -119,7 +119,6 @@ class TokenGraph:
         return None if place is None else int(self.layer[self.component[place]])
 
     def __repr__(self) -> str:
-        return (
-            f"TokenGraph(last={self.name!r}, {len(self.tokens)} tokens, {len(self.edges)} edges, "
-            f"{len(self.layer)} components)"
-        )
+        sizes = {"token": self.tokens, "edge": self.edges, "component": self.layer}
+        counts = ", ".join(counted(len(array), name) for name, array in sizes.items())
+        return f"TokenGraph(last={self.name!r}, {counts})"

@@ -9,22 +9,8 @@ from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData, token_ids
+from attnmargin.data.embeddings import embedded, embedding_table
 from attnmargin.data.random import normal
-
-
-def _table(E: Array) -> Tensor:
-    table = finite("E", floats("E", E))
-    if table.ndim < 2 or 0 in table.shape[-2:]:
-        raise InputError("E", f"shape {tuple(table.shape)}", "embeddings (*B, K, d)")
-    return table
-
-
-def _rows(table: Tensor, ids: Tensor) -> Tensor:
-    """Rows of tables ``(*B, K, d)`` for ids ``(*B, n, T)``, ``(*B, n, T, d)``."""
-    batch = broadcast({"E": table.shape[:-2], "sequences": ids.shape[:-2]})
-    index = ids.flatten(-2).expand(*batch, -1).unsqueeze(-1)
-    rows = table.expand(*batch, *table.shape[-2:]).take_along_dim(index, -2)
-    return rows.unflatten(-2, ids.shape[-2:])
 
 
 def next_token_data(E: Array, sequences: Array, mask: Array | None = None) -> AttentionData:
@@ -44,9 +30,9 @@ def next_token_data(E: Array, sequences: Array, mask: Array | None = None) -> At
         >>> data.z.tolist(), data.mask.tolist()
         ([[1.0, 0.0], [0.0, 1.0]], [[True, True, True], [True, False, False]])
     """
-    table = _table(E)
+    table = embedding_table(E)
     ids, ragged = token_ids(sequences, None, table)
-    X = _rows(table, ids)
+    X = embedded(table, ids)
     end = ids.new_full(ids.shape[:-1], ids.shape[-1]) if ragged is None else ragged.sum(-1)
     z = X.take_along_dim((end - 1)[..., None, None].expand(*X.shape[:-2], 1, X.shape[-1]), -2)
     return AttentionData(X, z.squeeze(-2), mask=_seen(mask, ragged, X))
@@ -89,7 +75,7 @@ def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None =
         >>> bool(am.correlation(run.W[-1], am.solve(am.graph_problem(E, graphs)).W) > 0.99)
         True
     """
-    table = _table(E)
+    table = embedding_table(E)
     ids, mask = token_ids(sequences, None, table)
     y = integers("labels", labels, table)
     if y.ndim == 0 or y.shape[-1] != ids.shape[-2]:
@@ -108,8 +94,8 @@ def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None =
         needs = f"a classifier of shape (*B, {table.shape[-2]}, {table.shape[-1]})"
         raise InputError("C", f"shape {tuple(classes.shape)}", needs)
     broadcast(batches | {"C": classes.shape[:-2]})
-    wanted = _rows(classes, y.unsqueeze(-1))
-    scores = (_rows(table, ids) * wanted).sum(-1)
+    wanted = embedded(classes, y.unsqueeze(-1))
+    scores = (embedded(table, ids) * wanted).sum(-1)
     return ScoreHead(scores if mask is None else scores.masked_fill(~mask, 0.0))
 
 

@@ -7,18 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.arrays import Array
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
-
-
-def check_embeddings(E: Array, K: int) -> Tensor:
-    """Embeddings ``(*B, K, d)`` of a vocabulary."""
-    table = finite("E", floats("E", E))
-    if table.ndim < 2 or table.shape[-2] != K or table.shape[-1] == 0:
-        raise InputError("E", f"shape {tuple(table.shape)}", f"embeddings (*B, {K}, d)")
-    return table
 
 
 def check_graphs(graphs: object) -> TokenGraphs:
@@ -53,17 +47,17 @@ def graph_problem(E: Array, graphs: TokenGraphs | Sequence[TokenGraphs]) -> Marg
     """
     if isinstance(graphs, TokenGraphs):
         rows = _rows(graphs)
-        return _problem(check_embeddings(E, graphs.K), *(torch.from_numpy(x) for x in rows))
+        return _problem(embedding_table(E, graphs.K), *(torch.from_numpy(x) for x in rows))
     several = isinstance(graphs, list | tuple) and len(graphs) > 0
     if not several or not all(isinstance(member, TokenGraphs) for member in graphs):
         raise InputError("graphs", f"a {type(graphs).__name__}", "TokenGraphs, or a list of them")
     sizes = sorted({member.K for member in graphs})
     if len(sizes) > 1:
         raise InputError("graphs", f"vocabularies of {sizes} tokens", "graphs of one vocabulary")
-    table = check_embeddings(E, sizes[0])
+    table = embedding_table(E, sizes[0])
     if table.shape[:-2] != (len(graphs),):
         got = f"embeddings of batch {tuple(table.shape[:-2])}"
-        raise InputError("E", got, f"one table for each of the {len(graphs)} graphs")
+        raise InputError("E", got, f"{counted(len(graphs), 'table')}, one for each graph")
     return _problem(table, *_padded([_rows(member) for member in graphs]))
 
 

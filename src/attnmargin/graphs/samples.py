@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.ragged import Ids, owners_of, part_of, starts_of
 from attnmargin.graphs.vocabulary import Vocabulary
 
-Ids = NDArray[np.int64]
 # Sequences that are read at once from a stream.
 _CHUNK = 1 << 16
 
@@ -39,7 +39,7 @@ class Samples:
     @property
     def owner(self) -> Ids:
         """The sequence that each token belongs to, ``(total,)``."""
-        return np.repeat(np.arange(self.n), np.diff(self.start))
+        return owners_of(self.start)
 
     @property
     def realisable(self) -> NDArray[np.bool_]:
@@ -50,13 +50,9 @@ class Samples:
         return found
 
     def __getitem__(self, keep: NDArray[Any]) -> "Samples":
-        """The samples that are chosen by a bool array ``(n,)``."""
-        lengths = np.diff(self.start)[keep]
-        return Samples(self.tokens[keep[self.owner]], _starts(lengths), self.labels[keep])
-
-
-def _starts(lengths: NDArray[Any]) -> Ids:
-    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        """The samples that are chosen by a bool array ``(n,)`` or by places."""
+        entries, start = part_of(self.start, keep)
+        return Samples(self.tokens[entries], start, self.labels[keep])
 
 
 def joined(parts: list[Samples]) -> Samples:
@@ -68,7 +64,7 @@ def joined(parts: list[Samples]) -> Samples:
     tokens, labels = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("tokens", "labels")
     )
-    return Samples(tokens, _starts(lengths), labels)
+    return Samples(tokens, starts_of(lengths), labels)
 
 
 def as_samples(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Samples:
@@ -118,7 +114,7 @@ def _chunk(pairs: list[tuple[Any, Any]], vocabulary: Vocabulary, seen: int) -> S
         raise InputError("sequences", got, "at least one token per sequence")
     tokens = vocabulary.ids(chain.from_iterable(rows))
     own = vocabulary.ids([label for _, label in pairs], "labels")
-    return Samples(tokens, _starts(lengths), own)
+    return Samples(tokens, starts_of(lengths), own)
 
 
 def _tokens(sequence: Any, i: int) -> Any:
@@ -157,4 +153,4 @@ def _rows(sequences: NDArray[Any], labels: Any, vocabulary: Vocabulary) -> Itera
     for i in range(0, n, step):
         part = vocabulary.check(sequences[i : i + step].reshape(-1))
         own = _integers("labels", given[i : i + step])
-        yield Samples(part, _starts(np.full(len(own), T)), vocabulary.check(own, "labels"))
+        yield Samples(part, starts_of(np.full(len(own), T)), vocabulary.check(own, "labels"))

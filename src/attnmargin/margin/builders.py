@@ -6,10 +6,13 @@ from typing import final
 import torch
 from torch import Tensor
 
-from attnmargin.base.arrays import Array, as_tensor, booleans, broadcast, finite, floats, integers
+from attnmargin.attention.selection import selected_sets
+from attnmargin.base.arrays import Array, broadcast, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
+from attnmargin.base.words import counted
 from attnmargin.data.attention_data import check_queries, check_tokens, plus_minus_one, token_ids
+from attnmargin.data.embeddings import embedded, embedding_table
 from attnmargin.margin.problem import MarginProblem, RowNames
 
 
@@ -48,22 +51,7 @@ def _selected(selection: Array, X: Tensor, z: Tensor, argument: str = "selection
     several = z.ndim == X.ndim
     n, T = X.shape[-3:-1]
     inner = (n, z.shape[-2]) if several else (n,)
-    raw = as_tensor(argument, selection)
-    if raw.dtype == torch.bool:
-        chosen = booleans(argument, raw, X)
-        needs = f"a set per query, {(*inner, T)}"
-        if chosen.shape[-len(inner) - 1 :] != (*inner, T):
-            raise InputError(argument, f"shape {tuple(chosen.shape)}", needs)
-    else:
-        index = integers(argument, raw, X)
-        if index.shape[-len(inner) :] != inner:
-            needs = f"an index per query, {inner}"
-            raise InputError(argument, f"shape {tuple(index.shape)}", needs)
-        outside = (index < 0) | (index >= T)
-        if bool(outside.any()):
-            got = f"token {int(index[outside][0])}"
-            raise InputError(argument, got, f"indices from 0 to {T - 1}")
-        chosen = torch.nn.functional.one_hot(index, T).bool()
+    chosen = selected_sets(selection, X, inner, T, argument)
     return chosen if several else chosen.unsqueeze(-2)
 
 
@@ -71,7 +59,8 @@ def _layout(X: Tensor, z: Tensor, chosen: Tensor, mask: Tensor | None) -> _Layou
     several, per_query = z.ndim == X.ndim, mask is not None and mask.ndim == X.ndim
     K = z.shape[-2] if several else 1
     if mask is not None and per_query and mask.shape[-2] != K:
-        raise InputError("mask", f"a mask for {mask.shape[-2]} queries", f"one for each of the {K}")
+        got = f"a mask for {counted(mask.shape[-2], 'query', 'queries')}"
+        raise InputError("mask", got, f"one for each of the {K}")
     batch = broadcast(
         {
             "X": X.shape[:-3],
@@ -287,7 +276,7 @@ def embedding_problem(
     selected.
 
     Args:
-        E: embeddings ``(*B, S, d)``.
+        E: embeddings ``(*B, K, d)``.
         sequences: token ids ``(*B, n, T)``, or a list of n lists of ids.
         selection: places, int ``(*B, n)`` or bool ``(*B, n, T)``; mask: bool ``(*B, n, T)``.
 
@@ -300,14 +289,9 @@ def embedding_problem(
         >>> am.solve(problem).W.flatten().tolist()
         [0.5, -0.5]
     """
-    E = finite("E", floats("E", E))
-    if E.ndim < 2 or 0 in E.shape[-2:]:
-        raise InputError("E", f"shape {tuple(E.shape)}", "embeddings (*B, S, d)")
-    ids, mask = token_ids(sequences, mask, E)
-    batch = broadcast({"E": E.shape[:-2], "sequences": ids.shape[:-2]})
-    index = ids.flatten(-2).expand(*batch, -1)
-    X = E.expand(*batch, *E.shape[-2:]).take_along_dim(index.unsqueeze(-1), -2)
-    X, mask = check_tokens(X.unflatten(-2, ids.shape[-2:]), mask)
+    table = embedding_table(E)
+    ids, mask = token_ids(sequences, mask, table)
+    X, mask = check_tokens(embedded(table, ids), mask)
     ones = X.new_ones(*X.shape[:-2], 1)
     chosen = _selected(selection, X, ones).squeeze(-2)
     same = ids.unsqueeze(-1) == ids.unsqueeze(-2)  # (*b, n, T, T)

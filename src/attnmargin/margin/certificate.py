@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.base.arrays import Array, floats
+from attnmargin.base.compiled import one_thread
+from attnmargin.base.display import Summarised, range_words, tally_words
 from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.margin.problem import MarginProblem
@@ -59,8 +61,8 @@ _NUMBERS = ("gap", "primal", "dual", "lower", "upper")
 
 
 @final
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Summarised):
     """Proof of optimality or infeasibility; every tensor has shape ``*B``.
 
     Where W is finite, the certificate is about optimality; where it is not, about
@@ -74,6 +76,11 @@ class Certificate:
     upper: Tensor  # norm of W, scaled up until no inequality with b > 0 is violated
     tolerance: float
     cancels: float  # largest ``dual`` of a proof of infeasibility
+
+    def summary(self) -> dict[str, str]:
+        """Return status and residuals, by name."""
+        numbers = {name: range_words(getattr(self, name)) for name in ("gap", "primal", "dual")}
+        return {"status": tally_words(self.status), **numbers, "tolerance": f"{self.tolerance:g}"}
 
     @cached_property
     def status(self) -> Any:
@@ -123,6 +130,7 @@ def _numbers(name: str, value: Array, problem: MarginProblem, shape: tuple[int, 
     return given.to(problem.left.device)
 
 
+@one_thread
 def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Array) -> Certificate:
     """Bracket ``min ‖W‖`` over the rows of a problem by a W and multipliers of any origin.
 

@@ -12,6 +12,9 @@ from torch import Tensor
 from attnmargin.base.checks import check_number
 from attnmargin.base.errors import InputError
 
+# Powers p for which the ℓp problem is solved to full accuracy in float64.
+LEAST_POWER, LARGEST_POWER = 1.1, 10.0
+
 
 class Norm(ABC):
     """A norm on matrices ``(*B, d, e)``; a vector is a matrix with one column."""
@@ -140,6 +143,44 @@ def mirror(x: Tensor, p: "float | Tensor") -> Tensor:
 def inverse_mirror(y: Tensor, p: "float | Tensor") -> Tensor:
     """The x with ``∇ψ(x) = y``: ``sign(y) |y|^{1/(p−1)}``."""
     return y if isinstance(p, float) and p == 2.0 else y.sign() * y.abs() ** (1.0 / (p - 1.0))
+
+
+def working_dtype(x: Tensor) -> torch.dtype:
+    """Return the dtype to compute in: at least float32."""
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def mirror_step(w: Tensor, step: Tensor, p: "float | Tensor", *, by_logs: bool = True) -> Tensor:
+    """Return the w⁺ with ``∇ψ(w⁺) = ∇ψ(w) − step``: a step of mirror descent (paper B).
+
+    Args:
+        p: of the potential; a tensor broadcasts against w.
+        by_logs: form no power of a small weight, which low precision would lose, and leave w as
+            it is where the step is zero. Plain powers are two to ten times as fast, in float64.
+
+    >>> w, step = torch.tensor([2.0, -1.0]).double(), torch.tensor([3.0, 0.0]).double()
+    >>> mirror_step(w, step, 3.0, by_logs=False).tolist()
+    [1.0, -1.0]
+    """
+    if not by_logs:
+        return inverse_mirror(mirror(w, p) - step, p)
+    old, move = w.to(working_dtype(w)), step.to(working_dtype(w))
+    return torch.where(move == 0.0, old, _step_by_logs(old, move, p)).to(w.dtype)
+
+
+def _step_by_logs(old: Tensor, move: Tensor, p: "float | Tensor") -> Tensor:
+    """Step by the ratio ``x = move / ∇ψ(old)``, which comes from logarithms.
+
+    It is ``old (1 − x)^{1/(p−1)}`` where ``|x| ≤ 1``, and else the same around ``∇ψ⁻¹(−move)`` with
+    1/x.
+    """
+    log_move = move.abs().log()
+    log_x = log_move - (p - 1.0) * old.abs().log()
+    ratio = (-log_x.abs()).exp() * move.sign() * old.sign()
+    rest = torch.log1p(-ratio)
+    near = old * (rest / (p - 1.0)).exp()
+    far = -move.sign() * ((log_move + rest) / (p - 1.0)).exp()
+    return torch.where(log_x <= 0.0, near, far)
 
 
 def power_norm(x: Tensor, p: "float | Tensor") -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attnmargin.base.arrays import Array, booleans, broadcast, finite, floats, integers
 from attnmargin.base.checks import check_index
+from attnmargin.base.display import Summarised, shape_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.margin.norms import scaled_norm
@@ -36,8 +37,8 @@ class RowNames:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class MarginProblem:
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginProblem(Summarised):
     """Margin rows over a matrix W of shape ``(d, e)``; a vector is a matrix with e = 1.
 
     Built by :func:`margin_problem`, :func:`token_problem` and the other builders.
@@ -49,6 +50,18 @@ class MarginProblem:
     equality: Tensor  # bool (*B, M)
     mask: Tensor  # bool (*B, M): false rows do not exist
     names: RowNames
+
+    def summary(self) -> dict[str, str]:
+        """Return sizes and kinds of rows, by name."""
+        d, e = self.shape
+        exist = int(self.mask.sum())
+        equalities = int((self.equality & self.mask).sum())
+        return {
+            "batch": shape_words(self.batch_shape),
+            "W": f"{d} × {e}",
+            "rows": f"{self.M} each; {exist} exist, {equalities} of them equalities",
+            "dtype": f"{self.left.dtype} on {self.left.device}",
+        }
 
     @property
     def batch_shape(self) -> torch.Size:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import floats, integers
+from attnmargin.base.display import Summarised, range_words, shape_words, tally_words
 from attnmargin.base.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.margin.certificate import Certificate, Status, certify, tolerance
@@ -28,8 +29,8 @@ _RANK = 1e-7
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Solution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Summarised):
     """Answer to ``min ‖W‖`` over the rows of ``problem``; see :func:`attnmargin.solve`.
 
     The multipliers are those of ``min ‖W‖``: ``bᵀ dual = value`` and ``‖Aᵀ dual‖_dual = 1``, so
@@ -44,6 +45,17 @@ class Solution:
     certificate: Certificate
     iterations: Tensor  # int (*B,)
     rank_limit: int | None = None
+
+    def summary(self) -> dict[str, str]:
+        """Return status, norm, margin and size, by name."""
+        rows, (d, e) = self.problem.M, self.problem.shape
+        return {
+            "status": tally_words(self.status),
+            "norm": self.norm.name,
+            "margin": range_words(self.margin),
+            "gap": range_words(self.certificate.gap),
+            "W": f"{d} × {e}, {rows} rows, batch {shape_words(self.problem.batch_shape)}",
+        }
 
     @cached_property
     def status(self) -> Any:

@@ -1,6 +1,6 @@
 """The mirror update as one kernel for GPUs: one read of weight and gradient, one write.
 
-The formulas are those of :func:`attnmargin.optim.mirror_descent.mirror_update`, in float32. It
+The formulas are those of :func:`attnmargin.margin.norms.mirror_step`, in float32. It
 needs Triton, which comes with PyTorch where there is a GPU.
 """
 

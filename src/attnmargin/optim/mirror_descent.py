@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from attnmargin.base.errors import InputError
-from attnmargin.margin.norms import scaled_norm
+from attnmargin.margin.norms import mirror_step, scaled_norm, working_dtype
 from attnmargin.optim.kernel import fits, update
 
 # Parameters of fewer entries are not worth a kernel of their own.
@@ -95,7 +95,9 @@ class MirrorDescent(Optimizer):
             gradients = [_dense(w.grad) for w in parameters]
             if group["normalize"] and gradients:
                 size = _group_norm(gradients, group["p"])
-                gradients = [g.to(_working(g)) / size.to(g.device, _working(g)) for g in gradients]
+                gradients = [
+                    g.to(working_dtype(g)) / size.to(g.device, working_dtype(g)) for g in gradients
+                ]
             if group["momentum"] > 0.0:
                 gradients = self._heavy(parameters, gradients, group["momentum"])
             _descend(parameters, gradients, group)
@@ -143,11 +145,6 @@ def _dense(gradient: Tensor) -> Tensor:
     return gradient
 
 
-def _working(x: Tensor) -> torch.dtype:
-    """The dtype to compute in: at least float32."""
-    return torch.promote_types(x.dtype, torch.float32)
-
-
 def _group_norm(gradients: list[Tensor], p: float) -> Tensor:
     """``‖g‖_q`` over all gradients of a group; one where they are zero."""
     q = p / (p - 1.0)
@@ -173,7 +170,7 @@ def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str,
         parameters, gradients = _descend_in_rows(parameters, gradients, lr, p)
         if group["foreach"] is False or len(parameters) < 2:
             for w, g in zip(parameters, gradients, strict=True):
-                w.copy_(mirror_update(w, lr * g.to(_working(w)), p))
+                w.copy_(mirror_step(w, lr * g.to(working_dtype(w)), p))
         else:
             _descend_together(parameters, gradients, lr, p)
 
@@ -227,7 +224,7 @@ def _descend_in_rows(
     for w, g in zip(parameters, gradients, strict=True):
         if w.ndim == 2 and len(w) >= _MANY_ROWS and w.device.type == "cpu":
             rows = (g != 0).any(1).nonzero().flatten()
-            w[rows] = mirror_update(w[rows], lr * g[rows].to(_working(w)), p)
+            w[rows] = mirror_step(w[rows], lr * g[rows].to(working_dtype(w)), p)
         else:
             left[0].append(w)
             left[1].append(g)
@@ -243,25 +240,7 @@ def _descend_together(
         kinds.setdefault((w.dtype, w.device), []).append(i)
     for places in kinds.values():
         flat = torch.cat([parameters[i].flatten() for i in places])
-        step = torch.cat([gradients[i].flatten().to(_working(flat)) for i in places])
-        parts = mirror_update(flat, lr * step, p).split([parameters[i].numel() for i in places])
+        step = torch.cat([gradients[i].flatten().to(working_dtype(flat)) for i in places])
+        parts = mirror_step(flat, lr * step, p).split([parameters[i].numel() for i in places])
         for i, part in zip(places, parts, strict=True):
             parameters[i].copy_(part.view_as(parameters[i]))
-
-
-def mirror_update(w: Tensor, step: Tensor, p: float) -> Tensor:
-    """The w⁺ with ``∇ψ(w⁺) = ∇ψ(w) − step``.
-
-    With ``x = step / ∇ψ(w)`` it is ``w (1 − x)^{1/(p−1)}`` where ``|x| ≤ 1``, and else the same
-    around ``∇ψ⁻¹(−step)`` with 1/x: no power of a small weight is ever formed. x comes from
-    logarithms; in half precision they are taken in float32.
-    """
-    old, move = w.to(_working(w)), step.to(_working(w))
-    log_move = move.abs().log()
-    log_x = log_move - (p - 1.0) * old.abs().log()
-    ratio = (-log_x.abs()).exp() * move.sign() * old.sign()
-    rest = torch.log1p(-ratio)
-    near = old * (rest / (p - 1.0)).exp()
-    far = -move.sign() * ((log_move + rest) / (p - 1.0)).exp()
-    new = torch.where(log_x <= 0.0, near, far)
-    return torch.where(move == 0.0, old, new).to(w.dtype)

@@ -1,6 +1,7 @@
-"""Where names stand beside their points, so that they can be read."""
+"""How long names are, and where they stand beside their points, so that they can be read."""
 
 from itertools import product
+from unicodedata import combining, east_asian_width
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,17 +10,42 @@ from numpy.typing import NDArray
 _MARK, _HEIGHT, _WIDTH = 5.0, 1.1, 0.58
 
 
+def letters(name: str) -> int:
+    """Count the letter widths of a name: 2 for a wide character such as 字, 0 for an accent.
+
+    Example:
+        >>> from attnmargin.plot.labels import letters
+        >>> letters("word"), letters("字")
+        (4, 2)
+    """
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in name)
+
+
+def shortened(name: str, most: int) -> str:
+    """Cut a name after so many letter widths, and end it with "…" where it was cut.
+
+    Example:
+        >>> from attnmargin.plot.labels import shortened
+        >>> shortened("brilliant", 6), shortened("plain", 6)
+        ('brill…', 'plain')
+    """
+    if letters(name) <= most:
+        return name
+    ends = (k for k in range(len(name), -1, -1) if letters(name[:k]) < most)
+    return f"{name[: next(ends)]}…"
+
+
 def place_names(
     points: NDArray[np.float64],
     names: list[str],
     frame: tuple[float, float],
     size: float = 10.0,
 ) -> NDArray[np.float64]:
-    """Lower left corners of names, relative to their points, ``(T, 2)``; one name after the other.
+    """Find lower left corners of names, relative to their points, ``(T, 2)``, one after the other.
 
-    Each takes the place around its point that covers the least of names, marks and what is outside
-    of the frame; the usual one, to the upper right, where it is free. All lengths are in the unit
-    of the font size.
+    Each name takes the place around its point that covers the least of names, marks and what is
+    outside of the frame; the upper right where that is free. All lengths are in the unit of the
+    font size.
 
     Args:
         points: ``(T, 2)``, from the lower left corner of the frame.
@@ -38,7 +64,7 @@ def place_names(
     frames = np.array([[0.0, 0.0, *frame]])
     found = []
     for point, name in zip(points, names, strict=True):
-        width, height = _WIDTH * size * len(name), _HEIGHT * size
+        width, height = _WIDTH * size * letters(name), _HEIGHT * size
         places = _around(width, height)
         low = point + places
         own = np.concatenate((low, low + np.array((width, height))), -1)

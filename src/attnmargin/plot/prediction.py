@@ -1,50 +1,107 @@
 """A prediction and its confirmation → plot data."""
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.attention.softmax import probabilities
-from attnmargin.plot.pictures import Curves, TokenPanel
+from attnmargin.plot.bands import array, band
+from attnmargin.plot.panels import GREY, INK, Panel, Series, series_at
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.words import Words
+from attnmargin.training.measures import misalignment
+
+# Size of a picture of tokens and of one of curves, in inches.
+TOKEN_SIZE, CURVE_SIZE = (3.9, 3.5), (4.4, 3.4)
+# Below this, 1 − correlation is rounding.
+_EXACT = 1e-16
+Ends = tuple[float, float]
 
 
-def token_panel(
-    prediction: Prediction, words: Words, i: int, result: Confirmation | None
-) -> TokenPanel:
-    """Sequence i in the plane of its tokens, or in a projection where they are wider than 2.
+def token_panel(prediction: Prediction, words: Words, i: int, result: Confirmation | None) -> Panel:
+    """Show sequence i in the plane of its tokens, or in a projection where they are wider than 2.
 
     The projection shows the direction ``W z`` along the first axis and, along the second, what
-    spreads the tokens most across it.
+    spreads the tokens most across it. Attention grows along the arrow. The solid line passes
+    through the selected token and the dashed line lies one margin below it: every other token is
+    on or behind it. The dotted curve is the way of ``W(k) z`` in training, scaled to the picture.
     """
-    data = prediction.data
-    seen = words.visible[i]
-    X, z = data.X[i][seen], data.z[i]
-    direction = prediction.direction @ z
-    basis = torch.eye(2, dtype=X.dtype) if data.d == 2 else _plane(X, direction)
+    data, seen = prediction.data, words.visible[i].cpu()
     flat = data.d == 2
-    across = "widest spread across it"
-    names = ("first coordinate", "second coordinate") if flat else ("along W_mm z", across)
-    path = None if result is None else _compressed(result.run.W @ z @ basis.mT).numpy()
-    return TokenPanel(
+    X, z, W = (x.double().cpu() for x in (data.X[i], data.z[i], prediction.direction))
+    X, direction = X[seen], W @ z
+    basis = torch.eye(2, dtype=X.dtype) if flat else _plane(X, direction)
+    tokens, way = array(X @ basis.mT), array(direction @ basis.mT)
+    x, y = (_limits(tokens[:, k], room) for k, room in ((0, 0.22), (1, 0.12)))
+    if flat:
+        x = y = (min(x[0], y[0]), max(x[1], y[1]))
+    chosen, guards = (
+        array(own[i].cpu()[seen]) > 0 for own in (prediction.chosen, prediction.support)
+    )
+    path = [] if result is None else _path(result.run.W.double().cpu() @ z @ basis.mT, x, y)
+    names = [name for name, shown in zip(words.names[i], seen.tolist(), strict=True) if shown]
+    marks = [
+        series_at("points", tokens[~chosen], colour=0, size=6),
+        series_at("points", tokens[chosen], colour=1, marker="*", size=15),
+        series_at("points", tokens[guards], colour=INK, marker="ring"),
+        series_at("names", tokens, labels=names),
+    ]
+    return Panel(
         title=words.titles[i],
-        axes=names,
-        names=[name for name, shown in zip(words.names[i], seen.tolist(), strict=True) if shown],
-        tokens=(X @ basis.mT).numpy(),
-        selected=prediction.chosen[i][seen].numpy(),
-        support=prediction.support[i][seen].numpy(),
-        direction=(direction @ basis.mT).numpy(),
-        path=path,
+        axes=("first coordinate (x₁)", "second coordinate (x₂)")
+        if flat
+        else ("along the predicted direction (W_mm z)", "widest spread across it"),
+        series=[*_strip(way, tokens[chosen], x), *path, *marks],
         square=flat,
+        grid=False,
+        across=x,
+        limits=y,
     )
 
 
-def _compressed(path: Tensor) -> Tensor:
-    """A path with the logarithm of its lengths, so that its beginning can be seen."""
+def _limits(values: NDArray[Any], room: float) -> Ends:
+    """Both ends of an axis that shows values and the origin, with room for names."""
+    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    width = max(high - low, 1e-9)
+    return low - room * width, high + (room + 0.1) * width
+
+
+def _strip(direction: NDArray[Any], selected: NDArray[Any], x: Ends) -> list[Series]:
+    """The lines of equal attention through the selected token and one margin below; an arrow."""
+    size = float(direction @ direction)
+    if size == 0.0 or not len(selected):
+        return []
+    top = float((selected @ direction).max())
+    across = np.array((-direction[1], direction[0]))
+    series = []
+    for style, level in enumerate((top, top - 1.0)):
+        at = direction * level / size
+        two = np.stack((at, at + across))
+        series.append(series_at("endless", two, style=style, colour=GREY))
+    tip = np.stack((np.zeros(2), 0.55 * x[1] * direction / size**0.5))
+    return [*series, series_at("arrow", tip, colour=1, width=2)]
+
+
+def _path(path: Tensor, x: Ends, y: Ends) -> list[Series]:
+    """The way of ``W(k) z``, with the logarithm of its lengths, so that its beginning is seen."""
     size = torch.linalg.vector_norm(path, dim=-1, keepdim=True)
-    return path * torch.log1p(size) / size.where(size > 0, 1.0)
+    if float(size.max()) == 0.0:
+        return []
+    places = _fitted(array(path * torch.log1p(size) / size.where(size > 0, 1.0)), x, y)
+    return [series_at("line", places, style=2, colour=2, width=2.5)]
+
+
+def _fitted(path: NDArray[Any], x: Ends, y: Ends) -> NDArray[Any]:
+    """A path from the origin, scaled until it just stays inside of the axes."""
+    ends = [(path[:, k].min(), path[:, k].max(), axis) for k, axis in ((0, x), (1, y))]
+    ratios = [bound / value for low, high, (least, most) in ends
+              for value, bound in ((low, least), (high, most)) if value * bound > 0]  # fmt: skip
+    scaled: NDArray[Any] = 0.92 * min(ratios, default=1.0) * path
+    return scaled
 
 
 def _plane(X: Tensor, direction: Tensor) -> Tensor:
@@ -59,30 +116,34 @@ def _plane(X: Tensor, direction: Tensor) -> Tensor:
     return torch.stack((first, second / length if float(length) > 1e-12 else 0.0 * first))
 
 
-def alignment(result: Confirmation) -> Curves:
-    """Misalignment with the predicted direction during training."""
-    steps = result.run.steps.numpy()
-    off = np.clip(1.0 - result.correlation.numpy(), 1e-16, None)
-    return Curves(
+def alignment_panel(result: Confirmation) -> Panel:
+    """Show how far the weights are from the predicted direction in training."""
+    run, direction = result.run, result.prediction.direction.nan_to_num(nan=0.0)
+    off = misalignment(run.W, direction).clamp_min(_EXACT)
+    return Panel(
         title="how far the weights are from the prediction",
-        axes=("training step", "1 − correlation (0 is the same direction)"),
+        axes=("training step", "distance from W_mm (1 − correlation)"),
         logarithmic=(True, True),
-        curves=[{"name": "1 − correlation with W_mm", "x": steps[1:], "y": off[1:]}],
+        series=[band("", run.steps[1:], off[1:])],
     )
 
 
-def attention_share(prediction: Prediction, result: Confirmation) -> Curves:
-    """Share of the attention that the selected tokens have during training."""
-    run, chosen = result.run, prediction.chosen
-    shares = [probabilities(prediction.data, W).where(chosen, 0.0).sum(-1) for W in run.W]
-    share = torch.stack(shares)
-    steps = run.steps.numpy()
-    return Curves(
-        title="attention of the predicted tokens",
+def attention_panel(result: Confirmation) -> Panel:
+    """Show the share of attention that the predicted tokens have in training."""
+    run, own = result.run, result.prediction
+    share = torch.stack([_share(own, W) for W in run.W]).flatten(1 + len(own.data.batch_shape))
+    return Panel(
+        title="how much attention the predicted tokens get",
         axes=("training step", "share of attention (1 is all)"),
         logarithmic=(True, False),
-        curves=[
-            {"name": "mean over sequences", "x": steps, "y": share.mean(-1).numpy()},
-            {"name": "worst sequence", "x": steps, "y": share.amin(-1).numpy()},
+        series=[
+            band("mean over sequences", run.steps, share.mean(-1)),
+            band("worst sequence", run.steps, share.amin(-1), style=1),
         ],
     )
+
+
+def _share(prediction: Prediction, W: Tensor) -> Tensor:
+    """Attention of the predicted tokens, one number per query; 1 where a query sees no token."""
+    s = probabilities(prediction.data, W)
+    return s.where(prediction.chosen, 0.0).sum(-1).where(s.sum(-1) > 0, 1.0)

@@ -1,4 +1,4 @@
-"""A training run beside the SVM of the tokens that it selected."""
+"""Compare a training run with the SVM of the tokens that it selected."""
 
 from dataclasses import dataclass
 from typing import final
@@ -6,6 +6,7 @@ from typing import final
 from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.base.display import Summarised, range_words, share_words, tally_words
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.norms import Norm
@@ -16,9 +17,9 @@ from attnmargin.training.measures import correlation, decided
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """The end of a run; tensors have the batch shape."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Summarised):
+    """The end of a run, compared with its SVM; tensors have the batch shape."""
 
     run: Trajectory
     selection: Tensor  # int (*B, n): the most likely tokens
@@ -26,6 +27,14 @@ class Comparison:
     solution: Solution  # the SVM of these tokens
     correlation: Tensor  # (*B,): of the weights with its direction; 0 where it is infeasible
     optimal: Tensor | None  # int (*B,): sequences that selected their best token; None: no scores
+
+    def summary(self) -> dict[str, str]:
+        """Return how well the weights agree with the SVM, by name."""
+        return {
+            "decided": share_words(self.decided),
+            "SVM": tally_words(self.solution.status),
+            "correlation": range_words(self.correlation),
+        }
 
 
 def compare(data: AttentionData, run: Trajectory, norm: str | float | Norm) -> Comparison:

@@ -1,4 +1,4 @@
-"""Train, and compare with what was predicted."""
+"""Train, and compare the result with the prediction."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -10,6 +10,7 @@ from torch import Tensor
 from attnmargin.attention.score import scores
 from attnmargin.attention.softmax import objective, probabilities, sequences
 from attnmargin.base.checks import check_kind
+from attnmargin.base.display import Summarised, range_words, share_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.margin.builders import token_problem
@@ -28,9 +29,9 @@ _SATURATED = 0.99
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Confirmation:
-    """A training run beside its prediction; tensors have the batch shape."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Confirmation(Summarised):
+    """A training run compared with its prediction; tensors have the batch shape."""
 
     prediction: Prediction
     run: Trajectory
@@ -42,6 +43,17 @@ class Confirmation:
     settled: Tensor  # int (*B,): the step of the record since which the selection is the same
     stays: Tensor  # bool (*B,): as long as the loss does not rise, the selection stays for ever
     decided: Tensor  # bool (*B,): a token of every sequence is more likely than all others
+    lr: float  # length of every step
+
+    def summary(self) -> dict[str, str]:
+        """Return whether training agrees, and how well, by name."""
+        return {
+            "agrees": share_words(self.agrees),
+            "stays for ever": share_words(self.stays),
+            "correlation": range_words(self.correlation[-1]),
+            "selected since step": range_words(self.settled.double()),
+            "steps": f"{self.steps:,} of length {self.lr:g}",
+        }
 
     @property
     def steps(self) -> int:
@@ -49,7 +61,7 @@ class Confirmation:
         return int(self.run.steps[-1])
 
     def explain(self, index: tuple[int, ...] = ()) -> str:
-        """Where the training of one instance ended, and why it may not be the last word."""
+        """Say where the training of one instance ended, and why that may not be final."""
         if bool(self.agrees[index]):
             return "training selects the predicted tokens"
         if not bool(self.decided[index]):
@@ -64,7 +76,7 @@ class Confirmation:
         return f"training selects {chosen}, not a listed alternative: {self._unfinished(index)}"
 
     def _kind(self, index: tuple[int, ...]) -> str:
-        """What a listed alternative is."""
+        """Say which kind of listed alternative was selected."""
         searches = self.prediction.searches
         if searches is None:
             return "the predicted mixture"
@@ -109,17 +121,17 @@ def confirm(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Confirmation:
-    """Train as predicted, with normalised steps from zero, and compare.
+    """Train with normalised steps from zero, and compare with the prediction.
 
     Args:
-        prediction: of any batch.
-        steps, lr, init, seed: as in :func:`attnmargin.train`; zero is the start for W, small
-            random factors that for (K, Q).
-        progress: called with the number of steps done, and of all.
+        prediction: from :func:`predict`, with any batch.
+        steps, lr, init, seed: as in :func:`attnmargin.train`; by default W starts at zero, and
+            (K, Q) from small random factors.
+        progress: called with the number of steps done and the total.
 
     Returns:
-        A :class:`Confirmation`: what was selected, whether it was predicted, how well the
-        weights align, and when the selection settled.
+        A :class:`Confirmation`: what training selected, whether that was predicted, how well
+        the weights align, and when the selection settled.
 
     Example:
         >>> import attnmargin as am
@@ -147,7 +159,7 @@ def confirm(
     )
     aligned = correlation(run.W, prediction.direction.nan_to_num(nan=0.0))
     if prediction.finite is not None:
-        return _of_sets(prediction, run, aligned)
+        return _of_sets(prediction, run, aligned, lr)
     selection = run.selection[-1]
     batch = len(prediction.data.batch_shape)
     clear = decided(prediction.data, run.W[-1])
@@ -163,6 +175,7 @@ def confirm(
         _settled(run, batch),
         same & _stays(prediction, run),
         clear,
+        lr,
     )
 
 
@@ -174,7 +187,7 @@ def _listed(prediction: Prediction, selection: Tensor) -> Tensor:
 
 
 def _own(prediction: Prediction, run: Trajectory) -> Tensor:
-    """Correlation at the end with the SVM of what was selected; NaN where it is infeasible."""
+    """Correlate the last W with the SVM of what it selects; NaN where that is infeasible."""
     data = prediction.data
     solution = solve(token_problem(data.X, data.z, run.selection[-1], data.mask), prediction.norm)
     aligned = correlation(run.W[-1], solution.W.nan_to_num(nan=0.0))
@@ -182,7 +195,7 @@ def _own(prediction: Prediction, run: Trajectory) -> Tensor:
 
 
 def _settled(run: Trajectory, batch: int) -> Tensor:
-    """The first record from which on the selection does not change, int ``(*B,)``."""
+    """Find the step of the record since which the selection is the same, int ``(*B,)``."""
     changed = (run.selection != run.selection[-1]).flatten(1 + batch).any(-1)
     records = torch.arange(1, len(run.steps) + 1, device=changed.device)
     records = records.reshape(-1, *[1] * batch)
@@ -192,7 +205,7 @@ def _settled(run: Trajectory, batch: int) -> Tensor:
 
 
 def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
-    """Whether the loss is too low to leave the optimal tokens again, bool ``(*B,)``."""
+    """Decide whether the loss is too low to leave the optimal tokens, bool ``(*B,)``."""
     goal = objective(prediction.data, "linear", prediction.loss)
     if not goal.loss.always_falls:
         return torch.zeros_like(run.probability[-1], dtype=torch.bool)
@@ -201,8 +214,8 @@ def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
     return low.reshape(prediction.data.batch_shape)
 
 
-def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor) -> Confirmation:
-    """The same where several tokens of a sequence are selected."""
+def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor, lr: float) -> Confirmation:
+    """Compare where a sequence selects several tokens."""
     assert prediction.finite is not None
     batch = len(prediction.data.batch_shape)
     chosen = probabilities(prediction.data, run.W[-1]) > _SELECTED
@@ -211,4 +224,6 @@ def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor) -> Confir
     own = composed_correlation(run.W[-1], finite, direction)
     unknown, clear = torch.zeros_like(same), torch.ones_like(same)
     settled = _settled(run, batch)
-    return Confirmation(prediction, run, chosen, same, same, aligned, own, settled, unknown, clear)
+    return Confirmation(
+        prediction, run, chosen, same, same, aligned, own, settled, unknown, clear, lr
+    )

@@ -1,4 +1,4 @@
-"""The main job: what attention will select, in which direction it grows, and who says so."""
+"""The main job: predict what attention selects and in which direction W grows, and say why."""
 
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -8,17 +8,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.attention.heads import Head, HeadLike, as_head
+from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.score import refuse_ties
 from attnmargin.base.checks import check_kind, check_number
+from attnmargin.base.compiled import one_thread
+from attnmargin.base.display import Summarised, few_words, range_words, tally_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import finite_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.implied import check_parameter, implied_norm
-from attnmargin.margin.norms import Norm
+from attnmargin.margin.norms import LARGEST_POWER, LEAST_POWER, Norm
 from attnmargin.margin.solution import Solution
 from attnmargin.prediction.sentences import verdict_sentence
 from attnmargin.prediction.verdict import Verdict
@@ -33,9 +35,9 @@ from attnmargin.theory.table import Grounds, all_checks
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What attention will learn from data; see :func:`predict`."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(Summarised):
+    """The prediction of what attention will learn from data; see :func:`predict`."""
 
     data: AttentionData
     parameter: str
@@ -50,6 +52,19 @@ class Prediction:
     grounds: Grounds | None  # the checks that decide the verdict; None where sets are selected
     searches: NDArray[Any] | None  # Search per instance, shape *B; None where sets are selected
     verdict: Any  # a Verdict, or a numpy array of them
+
+    def summary(self) -> dict[str, str]:
+        """Return verdict, selection and margin, by name."""
+        batch = self.data.batch_shape
+        chosen = "see .selection" if batch else few_words(self.selection.tolist())
+        return {
+            "verdict": tally_words(self.verdict),
+            "selection": chosen,
+            "status": tally_words(self.solution.status),
+            "margin": range_words(self.margin),
+            "trained": f"{self.parameter}, p = {self.p:g}, {self.norm.name} norm",
+            "data": repr(self.data),
+        }
 
     @property
     def chosen(self) -> Tensor:
@@ -70,17 +85,17 @@ class Prediction:
 
     @property
     def support(self) -> Tensor:
-        """The tokens that guard the selection, bool ``(*B, n, T)``."""
+        """The support tokens: rivals at exactly the margin, bool ``(*B, n, T)``."""
         return support_of(self.data, self.solution)
 
     @property
     def feasible(self) -> Any:
-        """Whether the selection can be made at all, a bool or an array of them."""
+        """Whether any W makes this selection, a bool or an array of them."""
         return self.solution.status == Status.OPTIMAL
 
     @property
     def theorems(self) -> list[Check]:
-        """The checks that hold: what applies to these data."""
+        """The checks that hold for these data."""
         return [check for check in self.checks if np.all(check.outcome == Outcome.HOLDS)]
 
     @property
@@ -109,14 +124,14 @@ class Prediction:
         return verdict_sentence(self)
 
     def check(self, label: str) -> Check:
-        """One check by its label, such as "A: Theorem 6"."""
+        """Return the check with a label, such as "A: Theorem 6"."""
         for check in self.checks:
             if check.label == label:
                 return check
         raise InputError("label", repr(label), "a label of one of the checks")
 
     def beside(self, data: AttentionData) -> "Prediction":
-        """The same prediction with its tensors where the data are."""
+        """Return the same prediction with its tensors on the device of the data."""
         device, searches = data.X.device, None
         if self.searches is not None:
             searches = np.empty_like(self.searches)
@@ -132,7 +147,7 @@ class Prediction:
         )
 
     def __getitem__(self, index: Any) -> "Prediction":
-        """Members of the batch."""
+        """Return members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
         return replace(
             self,
@@ -147,6 +162,7 @@ class Prediction:
         )
 
 
+@one_thread
 def predict(
     data: AttentionData,
     parameter: str = "W",
@@ -157,22 +173,22 @@ def predict(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Prediction:
-    """Tell what softmax attention will learn from data, before it is trained.
+    """Predict what softmax attention will learn from data, before training it.
 
         W(k) ≈ W_fin + R(k) · W_mm,   R → ∞
 
     The selected tokens are those of largest score (paper A, Lemma 2); ``W_mm`` solves the SVM that
     separates them, in the norm that the optimiser implies. The verdict says how sure that is:
 
-    - *guaranteed*: the hypotheses of a theorem that promises it hold (paper A, Theorem 4 for one
-      sequence, Theorem 6 after a long first step), and for Theorem 6, so that short steps cannot
-      be trapped either, there is no stationary point and a complete search shows that no other
-      selection is locally optimal;
-    - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or, where a head mixes
-      several tokens, their SVM is feasible (Section 6);
-    - *depends on the start*: all else. Training that keeps growing ends in one of the locally
-      optimal selections, which are listed with their margins; where the optimal tokens cannot be
-      separated, it can come to rest at a finite point.
+    - *guaranteed*: the hypotheses of a theorem that promises this selection hold (paper A,
+      Theorem 4 for one sequence, Theorem 6 after a long first step). With Theorem 6, two more
+      conditions make sure that short steps cannot be trapped: there is no stationary point, and
+      a complete search shows that no other selection is locally optimal.
+    - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or a head mixes several
+      tokens, and their SVM is feasible (Section 6).
+    - *depends on the start*: neither applies. If the weights keep growing, training ends in one
+      of the locally optimal selections, which are listed with their margins. If the optimal
+      tokens cannot be separated, training can stop at a finite point.
 
     Args:
         data: tokens, queries, labels and head, with any batch ``*B``.
@@ -181,10 +197,10 @@ def predict(
         loss, head: as in :func:`attnmargin.train`; a head that is not linear must be a
             :class:`QuadraticHead`, whose best mixture of tokens can be computed.
         limit: how many selections the search may solve, see :func:`local_selections`.
-        progress: called with the number of selections decided, and of all.
+        progress: called with the number of selections decided and the total.
 
     Returns:
-        A :class:`Prediction`. It does not raise when the selection is infeasible: ask its
+        A :class:`Prediction`. An infeasible selection does not raise: see its
         ``solution.status``.
 
     Example:
@@ -198,11 +214,17 @@ def predict(
     """
     check_kind("data", data, AttentionData)
     p = check_number("p", p, "a number p > 1")
+    if not LEAST_POWER <= p <= LARGEST_POWER:
+        needs = f"a power from {LEAST_POWER:g} to {LARGEST_POWER:g}, where solutions are exact"
+        raise InputError("p", f"{p:g}", needs)
     if data.X.device.type != "cpu":
         # Small exact problems, one after the other: the CPU's compiled solvers are for them.
         home = predict(data.to("cpu"), parameter, p, loss=loss, head=head, limit=limit,
                        progress=progress)  # fmt: skip
         return home.beside(data)
+    if isinstance(head, ScoreHead):
+        needs = "the linear head of the data, or a QuadraticHead: its theorems are about these"
+        raise InputError("head", "a ScoreHead", needs)
     chosen = as_head(head)
     if chosen is not None:
         return _predict_sets(data, parameter, p, loss, chosen)
@@ -230,7 +252,7 @@ def predict(
 
 
 def _verdict(facts: Facts, grounds: Grounds) -> Any:
-    """A :class:`Verdict`, or an array of them."""
+    """Return a :class:`Verdict`, or an array of them for a batch."""
     free = holds(grounds.no_rest) & facts.alone
     single = facts.of_searches("total") == 1  # one token per sequence: nothing to choose
     long = holds(grounds.long_step) & free
@@ -247,7 +269,7 @@ def _words(guaranteed: Tensor, conjectured: Tensor) -> Any:
 def _predict_sets(
     data: AttentionData, parameter: str, p: float, loss: str | Loss, head: Head
 ) -> Prediction:
-    """The prediction for a head that mixes tokens: sets, their direction, and the finite part."""
+    """Predict for a head that mixes tokens: sets, their direction, and the finite part."""
     check_parameter(parameter, PREDICTED)
     norm = implied_norm(parameter, float(p))
     share = optimal_composition(data, head)

@@ -1,4 +1,4 @@
-"""A prediction in sentences; the same ones for the library, the terminal and the pages."""
+"""Sentences about a prediction, shared by the library, the terminal and the pages."""
 
 import math
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from attnmargin.theory.table import Grounds
 
 
 class Answer(Protocol):
-    """What the sentences need of a prediction of one instance."""
+    """What the sentences need to know about the prediction of one instance."""
 
     @property
     def chosen(self) -> Tensor: ...
@@ -49,7 +49,7 @@ class Answer(Protocol):
 
 
 def headline(prediction: Answer, words: Words) -> str:
-    """What will be selected, in one sentence."""
+    """Say in one sentence what attention will select."""
     picked = listing(selected_words(words, prediction.chosen))
     if prediction.solution.status != Status.OPTIMAL:
         return f"No attention weights can select {picked} together"
@@ -60,7 +60,7 @@ def headline(prediction: Answer, words: Words) -> str:
 
 
 def optimiser(prediction: Answer) -> str:
-    """How it is trained."""
+    """Name the optimiser."""
     if isinstance(prediction.norm, Nuclear):
         return "gradient descent on K and Q, with W = K Qᵀ"
     if isinstance(prediction.norm, Frobenius):
@@ -69,7 +69,7 @@ def optimiser(prediction: Answer) -> str:
 
 
 def norm_words(prediction: Answer) -> str:
-    """The norm that measures the length of W."""
+    """Name the norm that measures the length of W."""
     if isinstance(prediction.norm, Nuclear):
         return "nuclear norm: the sum of its singular values"
     if isinstance(prediction.norm, Frobenius):
@@ -78,7 +78,7 @@ def norm_words(prediction: Answer) -> str:
 
 
 def verdict_sentence(prediction: Answer) -> str:
-    """How sure the prediction is, and why."""
+    """Say how sure the prediction is, and why."""
     if prediction.solution.status == Status.INFEASIBLE:
         proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
         return f"Infeasible: {proof}. {_elsewhere(prediction)}"
@@ -92,7 +92,7 @@ def verdict_sentence(prediction: Answer) -> str:
 
 
 def _promise(prediction: Answer) -> str:
-    """What is promised where the start matters."""
+    """Say what is promised where the start matters."""
     grounds = prediction.grounds
     if grounds is None or grounds.long_step.outcome != Outcome.HOLDS:
         return "no theorem promises that training ends with these tokens"
@@ -103,7 +103,7 @@ def _promise(prediction: Answer) -> str:
 
 
 def _first_step(grounds: Grounds) -> str:
-    """How long the first step of Theorem 6 must be."""
+    """Say how long the first step of Theorem 6 must be."""
     length = grounds.long_step.numbers.get(FIRST_STEP)
     if length is None or math.isinf(float(length)):
         return "that is long enough"
@@ -139,7 +139,7 @@ def _conjectured(prediction: Answer) -> str:
 
 
 def _elsewhere(prediction: Answer) -> str:
-    """What else training could end with."""
+    """Say what else training could end with."""
     search = prediction.search
     if search is None:
         return ""
@@ -172,7 +172,7 @@ def _elsewhere(prediction: Answer) -> str:
 
 
 def _still_open(prediction: Answer) -> str:
-    """What keeps a single stable choice from being guaranteed."""
+    """Say what keeps a single stable selection from being guaranteed."""
     grounds = prediction.grounds
     if grounds is None or prediction.verdict != Verdict.DEPENDS:
         return ""
@@ -187,14 +187,14 @@ def _still_open(prediction: Answer) -> str:
 
 
 def _stays(prediction: Answer) -> str:
-    """What is known of training that begins near a stable choice."""
+    """Say what is known about training that starts near a stable selection."""
     if isinstance(prediction.norm, Nuclear):
         return "can stay with it"
     return "stays with it"
 
 
 def reach(prediction: Answer, length: float = 10.0) -> str:
-    """What the margin means for the attention."""
+    """Say what the margin means for the attention."""
     if math.isinf(float(prediction.margin)):
         return "there is no other token to be separated from"
     factor = math.exp(min(length * float(prediction.margin), 700.0))

@@ -1,4 +1,4 @@
-"""What to call the tokens and sequences of an instance."""
+"""Names for the tokens and sequences of an instance."""
 
 from dataclasses import dataclass
 from typing import final
@@ -7,13 +7,14 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 
 
 @final
 @dataclass(frozen=True)
 class Words:
-    """Names of tokens and titles of sequences; with them a page speaks of words."""
+    """Names of tokens and titles of sequences."""
 
     names: list[list[str]]
     titles: list[str]
@@ -24,14 +25,14 @@ class Words:
 def name_tokens(
     data: AttentionData, names: list[list[str]] | None = None, titles: list[str] | None = None
 ) -> Words:
-    """Names as given, or "token 3" and "sequence 1"; for one instance with single queries."""
+    """Name the tokens of one instance as given, or "token 3" of "sequence 1"."""
     if data.batch_shape or data.z.ndim == data.X.ndim:
         raise InputError("data", repr(data), "one instance with one query per sequence")
     visible = torch.ones(data.n, data.T, dtype=torch.bool)
     if data.mask is not None:
         visible = data.mask.reshape(data.n, data.T)
     if names is not None and [len(row) for row in names] != [data.T] * data.n:
-        got = f"{len(names)} rows of {sorted({len(row) for row in names})} names"
+        got = f"{counted(len(names), 'row')} of {sorted({len(row) for row in names})} names"
         raise InputError("words", got, f"{data.n} rows of {data.T} names")
     numbers = [[f"token {t}" for t in range(data.T)] for _ in range(data.n)]
     plain = [f"sequence {i}" for i in range(data.n)]
@@ -39,14 +40,14 @@ def name_tokens(
 
 
 def listing(items: list[str], most: int = 8) -> str:
-    """Items in a sentence: "a, b and c"."""
+    """Join items for a sentence: "a, b and c"."""
     if len(items) > most:
         items = [*items[: most - 1], f"{len(items) - most + 1} more"]
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
 def selected_words(words: Words, chosen: Tensor) -> list[str]:
-    """The selected tokens of every sequence by name, in quotes where they are words."""
+    """Name the selected tokens of every sequence, in quotes where they are words."""
     rows = []
     for i, row in enumerate(chosen):
         found = [words.names[i][t] for t in row.nonzero().flatten().tolist()]

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from attnmargin.base.words import counted
 from attnmargin.graphs import Next, Rule, TokenGraph, TokenGraphs
 
 # What each rule means, in plain words.
@@ -67,25 +68,22 @@ def graphs_record(graphs: TokenGraphs, *, details: bool = True) -> dict[str, Any
     return record
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def findings(record: dict[str, Any]) -> list[str]:
     """What a record of graphs says, in sentences."""
-    count = "A stream" if record["samples"] is None else _counted(record["samples"], "sequence")
+    count = "A stream" if record["samples"] is None else counted(record["samples"], "sequence")
     lines = [
-        f"{count} over {record['vocabulary']:,} different tokens: {record['graphs']:,} graphs, one "
-        f"per last token, with {record['nodes']:,} nodes and {record['edges']:,} edges."
+        f"{count} over {record['vocabulary']:,} different tokens: "
+        f"{counted(record['graphs'], 'graph')}, one per last token, with "
+        f"{counted(record['nodes'], 'node')} and {counted(record['edges'], 'edge')}."
     ]
     if record["dropped"]:
         lines.append(
-            f"Left out: {_counted(record['dropped'], 'more sequence')}, whose next token is not "
+            f"Left out: {counted(record['dropped'], 'more sequence')}, whose next token is not "
             "among the tokens, so that attention cannot produce it; their tokens are counted."
         )
     if record["unrealisable"]:
         lines.append(
-            f"In {_counted(record['unrealisable'], 'sequence')} the next token is not among the "
+            f"In {counted(record['unrealisable'], 'sequence')} the next token is not among the "
             "tokens: "
             "Assumption 2 fails, and the theorems do not apply."
         )
@@ -93,7 +91,7 @@ def findings(record: dict[str, Any]) -> list[str]:
         lines.append("No cycles: attention will retrieve one token, by strict priority.")
     else:
         lines.append(
-            f"{record['components']:,} components, the largest of "
+            f"{counted(record['components'], 'component')}, the largest of "
             f"{record['largest_component']:,} tokens: between components attention retrieves by "
             "priority, inside one it composes."
         )

@@ -28,7 +28,7 @@ class Curvature:
 
 
 def curvature(data: AttentionData, head: Head | None) -> Curvature:
-    """The curvature that is known of a head; None is the linear one."""
+    """Return what is known about the curvature of a head; None is the linear one."""
     flat = sequences(data)
     shape = flat.X.shape[:2]
     yes = torch.ones(shape, dtype=torch.bool, device=flat.X.device)
@@ -50,7 +50,7 @@ def _labels(flat: Sequences) -> Tensor:
 
 
 def head_scores(data: AttentionData, head: Head | None) -> Tensor:
-    """``γ_it = y_i h(x_it)``, shape of :func:`attnmargin.scores`; −inf at hidden tokens."""
+    """Compute ``γ_it = y_i h(x_it)``, shaped as :func:`attnmargin.scores`; −inf if hidden."""
     if head is None:
         return scores(data)
     if not isinstance(head, MarginHead):
@@ -62,7 +62,7 @@ def head_scores(data: AttentionData, head: Head | None) -> Tensor:
 
 
 def optimal_composition(data: AttentionData, head: Head | None = None) -> Tensor:
-    """The shares ``s`` that maximise ``y_i h(X_iᵀ s)`` over the simplex, ``(*B, n, T)``.
+    """Find shares ``s`` that maximise ``y_i h(X_iᵀ s)`` over the simplex, ``(*B, n, T)``.
 
     A strictly decreasing loss wants this composition (paper A, Section 6). Where ``y h`` is
     convex it is a single token, the one of largest score (Lemma 2). For
@@ -95,7 +95,7 @@ def optimal_composition(data: AttentionData, head: Head | None = None) -> Tensor
 
 
 def unique_composition(data: AttentionData, share: Tensor) -> Tensor:
-    """Whether no other shares give the same outputs, bool ``(*B,)``.
+    """Decide whether no other shares give the same outputs, bool ``(*B,)``.
 
     They are unique if the visible tokens of every sequence are affinely independent, or if single
     tokens are selected that are no mixture of others of the same score.
@@ -113,7 +113,7 @@ def unique_composition(data: AttentionData, share: Tensor) -> Tensor:
 
 
 def _nearest(flat: Sequences, head: QuadraticHead) -> Tensor:
-    """Shares of the point of each hull that is nearest to ``v / 2λ``, ``(B, N, T)``."""
+    """Find the shares of the point of each hull nearest to ``v / 2λ``, ``(B, N, T)``."""
     B, N, _, d = flat.X.shape
     v = head.v.to(flat.X).reshape(-1, d).expand(B, d)
     weight = head.weight.to(flat.X).reshape(-1, 1).expand(B, 1)

@@ -13,7 +13,7 @@ from attnmargin.training.measures import bregman, finite_pair
 
 
 def score_barrier(data: AttentionData, W: Array, selection: Array) -> Tensor:
-    """How far W is inside the cone of paper A, Definition 3, shape ``(*B,)``.
+    """Measure how far W is inside the cone of paper A, Definition 3, ``(*B,)``.
 
         min_i  max_{t ∈ low_i}  min_{τ ∈ high_i}  (x_it − x_iτ)ᵀ W z_i / ‖W‖_F
 
@@ -39,11 +39,11 @@ def score_barrier(data: AttentionData, W: Array, selection: Array) -> Tensor:
 def in_direction_cone(
     W: Array, reference: Array, mu: float, radius: float = 0.0, p: float = 2.0
 ) -> Tensor:
-    """Whether W is in the cone around a reference, bool ``(*B,)``.
+    """Decide whether W is in the cone around a reference, bool ``(*B,)``.
 
         D_ψ(reference/‖reference‖_p, W/‖W‖_p) ≤ μ   and   ‖W‖_p ≥ R
 
-    Paper B, Definition 5 (where (5b) prints the norm of the reference for that of W). With p = 2
+    Paper B, Definition 5 (where (5b) prints the norm of the reference, not of W). With p = 2
     it is ``C_{μ,R}`` of paper A, eq. (4): correlation at least 1 − μ.
 
     Example:

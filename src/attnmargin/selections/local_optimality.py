@@ -7,8 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention.score import check_selection, high_tokens
+from attnmargin.attention.score import high_tokens
+from attnmargin.attention.selection import check_selection
 from attnmargin.base.arrays import Array
+from attnmargin.base.display import Summarised, shape_words, share_words
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
@@ -25,9 +27,9 @@ _MULTIPLIER, _SAME = 1e-6, 1e-9
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Locality:
-    """Which selections are locally optimal, and what stands in the way of the others."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Locality(Summarised):
+    """Which selections are locally optimal, and which tokens prevent the others."""
 
     solution: Solution
     feasible: Tensor  # bool (*S,)
@@ -36,6 +38,14 @@ class Locality:
     pull: Tensor  # bool (*S, n, T): support tokens whose score is not lower: they pull away
     local: Tensor  # bool (*S,): feasible, and nothing pulls away
     marginal: Tensor  # bool (*S,): not local, but W is the same without the tokens that pull
+
+    def summary(self) -> dict[str, str]:
+        """Return how many selections are feasible and locally optimal, by name."""
+        return {
+            "selections": shape_words(self.local.shape),
+            "feasible": share_words(self.feasible),
+            "locally optimal": share_words(self.local),
+        }
 
 
 def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "fro") -> Locality:
@@ -72,7 +82,7 @@ def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "
 
 
 def support_of(data: AttentionData, solution: Solution) -> Tensor:
-    """Support tokens of a selection of the data, ``(*S, n, T)`` or ``(*S, n, K, T)``."""
+    """Mark the support tokens of a selection, ``(*S, n, T)`` or ``(*S, n, K, T)``."""
     shape = (*solution.problem.batch_shape, *data.z.shape[data.X.ndim - 3 : -1], data.T)
     if data.T == 1:
         return torch.zeros(shape, dtype=torch.bool, device=data.X.device)
@@ -80,7 +90,7 @@ def support_of(data: AttentionData, solution: Solution) -> Tensor:
 
 
 def _marginal(solution: Solution, pull: Tensor, asked: Tensor) -> Tensor:
-    """Where the tokens that pull are not needed to hold W: it is the same without them.
+    """Find where W is the same without the tokens that pull.
 
     Definition 2 calls such a selection not locally optimal, but the force of these tokens is of
     the order of what the others leave, and training may stay. If every support row has a positive
@@ -109,7 +119,7 @@ def _marginal(solution: Solution, pull: Tensor, asked: Tensor) -> Tensor:
 def locally_optimal(
     data: AttentionData, selection: Array, norm: str | float | Norm = "fro"
 ) -> Tensor:
-    """Whether selections are locally optimal, bool ``(*S,)`` (paper A, Definitions 2 and 4).
+    """Decide if selections are locally optimal, bool ``(*S,)`` (paper A, Defs. 2 and 4).
 
     A selection is locally optimal if its SVM is feasible and every selected token has a higher
     score than its support tokens, those exactly one margin below it. Gradient descent that
@@ -129,7 +139,7 @@ def locally_optimal(
 
 
 def label_margin(data: AttentionData, selection: Array, p: float = 2.0) -> Tensor:
-    """``1/‖v‖_p`` of the ℓp-SVM that classifies the selected tokens, ``(*S,)``; 0 if none does.
+    """Solve the ℓp-SVM of the selected tokens: ``1/‖v‖_p``, ``(*S,)``; 0 if infeasible.
 
     Paper B, Section 3.2: the larger it is, the better a jointly trained head can do with these
     tokens.

@@ -1,9 +1,9 @@
-"""Exhaustive search: all selections of an instance that are locally optimal.
+"""Exhaustive search for the locally optimal selections of an instance.
 
-Selections are written sequence by sequence. Where tokens are too narrow for every selection to
-be feasible (paper A, Theorem 8), a beginning that is infeasible excludes all that continue it.
-Where there are too many selections, the search climbs from random ones: a selected token with a
-support token of higher score is replaced by that one, as training would do.
+The search builds selections sequence by sequence. If tokens are too narrow for every selection to
+be feasible (paper A, Theorem 8), an infeasible prefix excludes all its continuations. If there are
+too many selections, the search climbs from random ones: it replaces a selected token by a support
+token of higher score, as training would do.
 """
 
 import math
@@ -18,6 +18,8 @@ from torch import Tensor
 from attnmargin.attention.score import barrier, high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.checks import check_kind
+from attnmargin.base.compiled import one_thread
+from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.base.seeds import seed_of
@@ -39,9 +41,9 @@ _STARTS = 256
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Search:
-    """What a search of one instance found."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Search(Summarised):
+    """The result of a search of one instance."""
 
     selections: Tensor  # int (S, n): locally optimal, the optimal tokens first, then by margin
     marginal: Tensor  # int (·, n): not locally optimal, yet nothing that is needed pulls away
@@ -52,6 +54,14 @@ class Search:
     without_optimal_support: int  # exceptions to paper A, Assumption D
     without_all_optimal_support: int  # exceptions to its stronger form
     outside_cone: int  # exceptions to paper A, Lemma 5
+
+    def summary(self) -> dict[str, str]:
+        """Return how much was searched, and what was found, by name."""
+        return {
+            "locally optimal selections": str(len(self.selections)),
+            "searched": f"{self.searched:,} of {count_words(self.total)}",
+            "margin": range_words(self.margin),
+        }
 
     @property
     def complete(self) -> bool:
@@ -64,7 +74,7 @@ class Search:
         return self.solution.margin
 
     def to(self, device: torch.device | str) -> "Search":
-        """The same on a device."""
+        """Move to a device."""
         parts = {name: getattr(self, name).to(device) for name in ("selections", "marginal")}
         return replace(self, solution=self.solution.to(device), **parts)
 
@@ -81,7 +91,7 @@ class Search:
 
 
 def count_words(count: int) -> str:
-    """A number of selections in words."""
+    """Write a number of selections in words."""
     return f"{count:,}" if count < 10**9 else f"about 1e{int(math.log10(count))}"
 
 
@@ -119,7 +129,7 @@ class _Tally:
         self.not_all_support += int((asked & (other & ~guards).any(-1)).sum())
 
     def _inside_cone(self, selections: Tensor, found: Locality) -> Tensor:
-        """Whether W_α is in the cone of Definition 3 for some ε > 0."""
+        """Decide whether W_α is in the cone of Definition 3 for some ε > 0."""
         data = self.data
         W = found.solution.W.where(found.feasible[:, None, None], 0.0)
         flat = sequences(data)
@@ -130,7 +140,7 @@ class _Tally:
         return found.feasible & (wall > 1e-7)
 
     def result(self, total: int) -> Search:
-        """The locally optimal selections in order, with their solutions."""
+        """Return the locally optimal selections in order, with their solutions."""
         found = torch.cat((self.best[None][:0], *self.selections))
         solution = self._solve(found)
         first = (found == self.best).flatten(1).all(-1)
@@ -145,6 +155,7 @@ class _Tally:
         return solve(token_problem(self.data.X, self.data.z, selections, self.data.mask), self.norm)
 
 
+@one_thread
 def local_selections(
     data: AttentionData,
     norm: str | float | Norm = "fro",
@@ -153,7 +164,7 @@ def local_selections(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Search:
-    """All selections of one instance that are locally optimal (paper A, Definition 2).
+    """Find all locally optimal selections of one instance (paper A, Definition 2).
 
     Args:
         data: one instance, without batch dimensions.
@@ -201,20 +212,20 @@ def _default_limit(data: AttentionData, visible: list[Tensor], norm: Norm) -> in
 
 
 def _visible(data: AttentionData) -> list[Tensor]:
-    """The tokens that each query can select."""
+    """List the tokens that each query can select."""
     seen = torch.isfinite(scores(data)).reshape(-1, data.T)
     tokens = [row.nonzero().flatten() for row in seen]
     return [places if len(places) else places.new_zeros(1) for places in tokens]
 
 
 def _chunk(data: AttentionData) -> int:
-    """How many selections to solve at once."""
+    """Choose how many selections to solve at once."""
     queries = data.z.shape[:-1].numel()
     return max(_CHUNK // (queries * data.T * data.d), 16)
 
 
 def _enumerate(data: AttentionData, visible: list[Tensor], tally: _Tally) -> Iterator[Tensor]:
-    """All selections that no infeasible beginning excludes, in chunks ``(S, n)``."""
+    """Yield all selections that no infeasible prefix excludes, in chunks ``(S, n)``."""
     inner = data.z.shape[:-1]
     sure = data.d >= max(data.T - 1, len(visible)) or data.z.ndim == data.X.ndim
     start = torch.zeros(1, 0, dtype=torch.int64, device=data.X.device)
@@ -242,7 +253,7 @@ def _extend(
 
 
 def _feasible(data: AttentionData, begun: Tensor) -> Tensor:
-    """Whether selections of the first sequences can be separated at all, bool ``(S,)``."""
+    """Decide whether selections of the first sequences are feasible, bool ``(S,)``."""
     k = begun.shape[1]
     mask = None if data.mask is None else data.mask[:k]
     solution = solve(token_problem(data.X[:k], data.z[:k], begun, mask))
@@ -250,7 +261,7 @@ def _feasible(data: AttentionData, begun: Tensor) -> Tensor:
 
 
 def _climb(tally: _Tally, visible: list[Tensor], most: int, seed: int, report: Progress) -> None:
-    """Decide up to ``most`` selections: random ones, and where they lead."""
+    """Decide up to ``most`` selections: random ones, and those that they lead to."""
     generator = torch.Generator().manual_seed(seed_of("search", base=seed))
     seen: set[tuple[int, ...]] = set()
     step = min(_chunk(tally.data), _STARTS, most)
@@ -272,7 +283,7 @@ def _climb(tally: _Tally, visible: list[Tensor], most: int, seed: int, report: P
 
 
 def _random(visible: list[Tensor], count: int, generator: torch.Generator) -> Tensor:
-    """Random selections ``(count, n)``."""
+    """Draw random selections ``(count, n)``."""
     columns = [
         places[torch.randint(len(places), (count,), generator=generator)] for places in visible
     ]
@@ -280,7 +291,7 @@ def _random(visible: list[Tensor], count: int, generator: torch.Generator) -> Te
 
 
 def _next(rows: Tensor, found: Locality, tally: _Tally) -> Tensor:
-    """Where training would go from selections that are not locally optimal."""
+    """Return where training would go from selections that are not locally optimal."""
     gamma = scores(tally.data).reshape(-1, tally.data.T)
     pull = found.pull.reshape(len(rows), -1, tally.data.T)
     better = gamma.where(pull, -torch.inf).argmax(-1)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import Array, as_tensor, tiny
-from attnmargin.base.compiled import can_compile, check_compiled
+from attnmargin.base.compiled import can_compile, check_compiled, one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.margin.certificate import Status, certify
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
@@ -25,6 +25,7 @@ from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 
 
+@one_thread
 def solve(
     problem: MarginProblem,
     norm: str | float | Norm = "fro",

@@ -1,7 +1,6 @@
 """Corpus: labelled texts of two classes, from tables and folders."""
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError, MissingPackageError
+from attnmargin.base.jsonl import json_lines
 from attnmargin.base.seeds import seed_of
+from attnmargin.base.words import counted
 
 Row = dict[str, Any]
+_NEEDS = "a file of texts"
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
 
 
@@ -90,7 +92,7 @@ def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpu
     order = np.random.default_rng(seed_of("text split", base=seed)).permutation(len(corpus))
     count = max(1, round(share * len(corpus)))
     if count >= len(corpus):
-        raise InputError("file", f"{len(corpus)} texts", "enough to train and to test")
+        raise InputError("file", counted(len(corpus), "text"), "enough to train and to test")
     return corpus.part(order[count:]), corpus.part(order[:count])
 
 
@@ -123,23 +125,16 @@ def _corpus(rows: Iterator[Row], text: str, label: str, drop: set[str], path: Pa
                 continue
             if not isinstance(row[text], str) or not row[text].strip():
                 raise InputError("file", f"{path}, row {number} without text", "text in every row")
-            texts.append(_whole(row[text]))
-            raw.append(_whole(_name(value)))
+            texts.append(row[text])
+            raw.append(_name(value))
             splits.append(str(row.get("split", "")))
     except UnicodeDecodeError as error:
         raise InputError("file", f"{path} ({error.reason})", "text in UTF-8") from None
     except OSError as error:
-        raise InputError(
-            "file", f"{path!s:.200} ({error.strerror or error})", "a file of texts"
-        ) from None
+        raise InputError("file", f"{path!s:.200} ({error.strerror or error})", _NEEDS) from None
     classes = _classes(raw, path)
     labels = np.array([classes.index(value) for value in raw], dtype=np.int64)
     return Corpus(texts, labels, classes, splits if any(splits) else None)
-
-
-def _whole(text: str) -> str:
-    """Without halves of characters, which a file cannot be written with."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _name(value: Any) -> str:
@@ -154,7 +149,8 @@ def _classes(raw: list[str], path: Path) -> tuple[str, str]:
     found = sorted(set(raw))
     if len(found) != 2:
         shown = ", ".join(found[:6]) or "none"
-        raise InputError("file", f"{path} with {len(found)} classes ({shown})", "two classes")
+        got = f"{path} with {counted(len(found), 'class', 'classes')} ({shown})"
+        raise InputError("file", got, "two classes")
     first, second = found
     positive = first.lower() in _POSITIVE and second.lower() not in _POSITIVE
     return (second, first) if positive else (first, second)
@@ -173,18 +169,7 @@ def _table(delimiter: str) -> Callable[[Path], Iterator[Row]]:
 
 
 def _json_lines(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                where = f"{path}, line {number} ({error!s:.80})"
-                raise InputError("file", where, "one JSON object per line") from None
-            if not isinstance(row, dict):
-                raise InputError("file", f"{path}, line {number}", "one JSON object per line")
-            yield row
+    return (row for _, row in json_lines(path, _NEEDS))
 
 
 def _parquet(path: Path) -> Iterator[Row]:

@@ -18,6 +18,7 @@ from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.base.files import make_folder
 from attnmargin.base.npz import read_npz, write_npz
+from attnmargin.base.ragged import part_of, row_of, starts_of
 from attnmargin.text.corpus import Corpus
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -47,14 +48,12 @@ class Pieces:
 
     def row(self, i: int) -> NDArray[Any]:
         """Token ids of one text."""
-        return self.ids[self.start[i] : self.start[i + 1]]
+        return row_of(self.ids, self.start, i)
 
     def part(self, keep: NDArray[Any]) -> "Pieces":
-        """Some of the texts, by places."""
-        rows = [self.row(i) for i in keep]
-        start = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64)))
-        ids = np.concatenate(rows) if rows else self.ids[:0]
-        return Pieces(ids, start, self.labels[keep], self.vocabulary)
+        """Some of the texts, by places or by a bool array ``(n,)``."""
+        entries, start = part_of(self.start, keep)
+        return Pieces(self.ids[entries], start, self.labels[keep], self.vocabulary)
 
     def digest(self) -> str:
         """A short name for the content."""
@@ -185,7 +184,7 @@ def _split(corpus: Corpus, words: list[str], length: int, pieces: bool) -> Piece
     rows = _by_pieces(corpus.texts, words) if pieces else _by_words(corpus.texts, words)
     first, last = words.index("[CLS]"), words.index("[SEP]")
     parts = [[first, *row[: length - 2], last] for row in rows]
-    start = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
+    start = starts_of([len(part) for part in parts])
     kind = np.uint16 if len(words) <= 1 << 16 else np.int32
     ids = np.fromiter((k for part in parts for k in part), kind, int(start[-1]))
     return Pieces(ids, start, corpus.labels, words)

@@ -1,4 +1,4 @@
-"""Check: one assumption or theorem, with what the data say about it."""
+"""Check: whether one assumption or theorem holds for given data, with the numbers."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -9,9 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnmargin.base.display import tally_words
+
 
 class Outcome(StrEnum):
-    """What is known of a statement for given data."""
+    """Whether a statement holds for given data."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -19,7 +21,7 @@ class Outcome(StrEnum):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Check:
     """One assumption or theorem of a paper; ``outcome`` and ``numbers`` have the batch shape.
 
@@ -39,7 +41,7 @@ class Check:
         return f"{self.paper}: {self.name}"
 
     def __getitem__(self, index: Any) -> "Check":
-        """Members of the batch."""
+        """Return members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
         numbers = {
             name: x[index] if x.ndim else x  # numbers of the shapes alone have no batch
@@ -47,6 +49,9 @@ class Check:
         }
         outcome = self.outcome[index] if isinstance(self.outcome, np.ndarray) else self.outcome
         return replace(self, outcome=outcome, numbers=numbers)
+
+    def __repr__(self) -> str:
+        return f"<Check {self.label}: {tally_words(self.outcome)}>"
 
     def __str__(self) -> str:
         numbers = ", ".join(
@@ -59,7 +64,7 @@ _OUTCOMES = np.array([Outcome.FAILS, Outcome.HOLDS, Outcome.UNDECIDABLE], dtype=
 
 
 def outcome(holds: Tensor, known: Tensor | None = None) -> Any:
-    """An :class:`Outcome`, or an array of them, from bool tensors ``(*B,)``."""
+    """Turn bool tensors ``(*B,)`` into an :class:`Outcome`, or an array of them."""
     code = holds.to(torch.int64)
     if known is not None:
         code = code.where(known, 2)
@@ -68,10 +73,10 @@ def outcome(holds: Tensor, known: Tensor | None = None) -> Any:
 
 
 def holds(check: Check) -> Tensor:
-    """Where a check holds, bool ``(*B,)``."""
+    """Return where a check holds, bool ``(*B,)``."""
     return torch.as_tensor(np.asarray(check.outcome == Outcome.HOLDS))
 
 
 def number(value: float) -> Tensor:
-    """A number that is the same for the whole batch."""
+    """Repeat a number for every member of the batch."""
     return torch.tensor(float(value), dtype=torch.float64)

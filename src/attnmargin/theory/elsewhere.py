@@ -25,7 +25,7 @@ _ROWS = (
 
 
 def other_papers() -> list[Check]:
-    """The rows of papers C and D for data of papers A and B."""
+    """Return the rows of papers C and D for data of papers A and B."""
     notes = {"C": _NEXT_TOKEN, "D": _EMBEDDINGS}
     return [
         Check(paper, name, meaning, Outcome.UNDECIDABLE, {}, notes[paper])

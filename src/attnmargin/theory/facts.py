@@ -1,4 +1,4 @@
-"""Facts: what the checks need to know of the data, each computed once, when it is asked for."""
+"""Facts: what the checks need to know about the data, each computed once, on first use."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +27,7 @@ from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import support_of
 from attnmargin.selections.search import Search, local_selections
 from attnmargin.solvers import solve
-from attnmargin.theory.staying import first_step
+from attnmargin.theory.staying import staying_step
 
 # The parameterisations that a prediction is about: (v, W) has no fixed scores.
 PREDICTED = ("W", "KQ")
@@ -52,7 +52,7 @@ class Facts:
 
     @property
     def on_W(self) -> bool:
-        """Whether this is gradient descent on W, which paper A's descent theorems are about."""
+        """Whether this is gradient descent on W, the case of paper A's descent theorems."""
         return isinstance(self.norm, Frobenius)
 
     @property
@@ -87,13 +87,13 @@ class Facts:
 
     @cached_property
     def gap(self) -> Tensor:
-        """The smallest distance of a best score to the second best, ``(*B,)``."""
+        """The smallest distance between the best and the second best score, ``(*B,)``."""
         gaps = score_gaps(self.data)
         return gaps.amin(self.inner(gaps))
 
     @cached_property
     def spread(self) -> Tensor:
-        """The largest distance of two scores that are not optimal, in one sequence, ``(*B,)``."""
+        """The largest distance between two scores below the best, in one sequence, ``(*B,)``."""
         others = self.gamma.scatter(-1, self.best.unsqueeze(-1), -torch.inf)
         high = others.amax(-1)
         low = others.where(torch.isfinite(others), torch.inf).amin(-1)
@@ -129,7 +129,7 @@ class Facts:
 
     @cached_property
     def interval(self) -> tuple[Tensor, Tensor]:
-        """Least and largest score, ``(*B,)`` each: between them the loss is asked."""
+        """Least and largest score, ``(*B,)`` each: the loss is evaluated between them."""
         seen = torch.isfinite(self.gamma)
         low = self.gamma.where(seen, torch.inf)
         return low.amin(self.inner(low)), self.gamma.amax(self.inner(low))
@@ -165,7 +165,7 @@ class Facts:
         flat = sequences(self.data)
         direction = self.first_direction.reshape(-1, self.data.d, self.data.d)
         q = (self.gap / (4.0 * self.score_range * self.reach)).clamp_max(0.5)
-        length = first_step(self.goal, flat.logits(direction), usable.flatten(), q.flatten())
+        length = staying_step(self.goal, flat.logits(direction), usable.flatten(), q.flatten())
         return length.reshape(self.data.batch_shape)
 
     @cached_property
@@ -211,14 +211,14 @@ class Facts:
         ]
 
     def _part(self, k: int, count: int) -> Progress | None:
-        """Progress of one search as a part of all."""
+        """Report the progress of one search as a part of all."""
         tell = self.progress
         if tell is None:
             return None
         return lambda done, total: tell(k * total + done, count * total)
 
     def of_searches(self, name: str) -> Tensor:
-        """An attribute of every search, as a tensor ``(*B,)`` of numbers."""
+        """Collect an attribute of every search in a tensor ``(*B,)`` of numbers."""
         values: list[Any] = [getattr(search, name) for search in self.searches]
         return torch.tensor(values, dtype=torch.float64).reshape(self.data.batch_shape)
 
@@ -242,7 +242,7 @@ class Facts:
     def distinct(self) -> Tensor:
         """Whether no two tokens of a sequence have the same score, bool ``(*B,)``.
 
-        Tokens of equal score, such as a word that stands twice, can share the attention for ever:
+        Tokens of equal score, such as a word that occurs twice, can share the attention for ever:
         then training can end in mixtures, which no search over single tokens finds.
         """
         ordered = self.gamma.sort(-1, descending=True).values

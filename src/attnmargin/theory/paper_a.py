@@ -21,7 +21,7 @@ _NOT_LP = "about the Frobenius and the nuclear norm"
 
 
 def theorem_1(facts: Facts) -> Check:
-    """``d ≥ max(T − 1, n)``."""
+    """Check ``d ≥ max(T − 1, n)``."""
     needed = max(facts.data.T - 1, facts.queries)
     wide = torch.full(facts.data.batch_shape, facts.data.d >= needed)
     return Check(
@@ -35,7 +35,7 @@ def theorem_1(facts: Facts) -> Check:
 
 
 def separable(facts: Facts) -> Check:
-    """The SVM of the optimal tokens has a solution."""
+    """Check that the SVM of the optimal tokens has a solution."""
     return Check(
         "A",
         "(Att-SVM) is feasible",
@@ -46,7 +46,7 @@ def separable(facts: Facts) -> Check:
 
 
 def assumption_a(facts: Facts) -> Check:
-    """Strictly decreasing, with bounded and Lipschitz slope, between the least and best score."""
+    """Check that the loss falls, with bounded and Lipschitz slope, from least to best score."""
     low, high = facts.interval
     loss = facts.goal.loss
     falling = torch.isfinite(loss.value(low)) & torch.isfinite(loss.value(high))
@@ -68,7 +68,7 @@ def assumption_a(facts: Facts) -> Check:
 
 
 def lemma_1(facts: Facts) -> Check:
-    """Rank at most n."""
+    """Check Lemma 1: the rank is at most n."""
     rank = facts.solution.rank
     return Check(
         "A",
@@ -84,7 +84,7 @@ def lemma_1(facts: Facts) -> Check:
 
 
 def lemma_2(facts: Facts) -> Check:
-    """The loss is always above that of the optimal tokens, and reaches it in the limit."""
+    """Check Lemma 2: the optimal tokens give the infimum of the loss, and no W reaches it."""
     # A sequence of which nothing is visible has the output zero.
     best = facts.goal.loss.value(facts.gamma.amax(-1).nan_to_num(neginf=0.0))
     at_best = best.mean(facts.inner(best)) if facts.inner(best) else best
@@ -98,12 +98,12 @@ def lemma_2(facts: Facts) -> Check:
 
 
 def regular(facts: Facts) -> Tensor:
-    """Assumption A, unique optimal tokens and a solution: what most theorems begin with."""
+    """Test what most theorems assume: Assumption A, unique optimal tokens and a solution."""
     return holds(assumption_a(facts)) & facts.unique & facts.feasible
 
 
 def theorem_2(facts: Facts) -> Check:
-    """Regularisation paths converge to the SVM direction."""
+    """Check Theorem 2: regularisation paths converge to the SVM direction."""
     return Check(
         "A",
         "Theorem 2",
@@ -115,7 +115,7 @@ def theorem_2(facts: Facts) -> Check:
 
 
 def lemma_3(facts: Facts) -> Check:
-    """The nuclear solution without rank limit is that of factors of full width m = d."""
+    """Check Lemma 3: factors of full width m = d have the nuclear solution."""
     rank = facts.solution.rank.to(torch.float64)
     nuclear = facts.parameter == "KQ"
     return Check(
@@ -129,7 +129,7 @@ def lemma_3(facts: Facts) -> Check:
 
 
 def lemma_4(facts: Facts) -> Check:
-    """The Lipschitz constant of the gradient."""
+    """Compute the Lipschitz constant of the gradient."""
     v = facts.data.v
     assert v is not None
     if not facts.on_W:
@@ -147,7 +147,7 @@ _STEP = "Gradient descent with steps below this size never raises the loss."
 
 
 def assumption_b1(facts: Facts) -> Check:
-    """All tokens are support vectors, exactly."""
+    """Check exactly that all tokens are support vectors."""
     rows, problem = facts.solution.support, facts.solution.problem
     tight = (rows | ~problem.mask).all(-1)
     share = (rows & problem.mask).sum(-1) / problem.mask.sum(-1).clamp_min(1)
@@ -161,7 +161,7 @@ def assumption_b1(facts: Facts) -> Check:
 
 
 def average_margin(facts: Facts) -> Check:
-    """The rule by which the paper's figure 5 counts B.1."""
+    """Check B.1 by the rule of the paper's figure 5."""
     average = facts.margins.nanmean(-1)
     return Check(
         "A",
@@ -174,7 +174,7 @@ def average_margin(facts: Facts) -> Check:
 
 
 def assumption_b2(facts: Facts) -> Check:
-    """Non-optimal tokens of a sequence have equal scores."""
+    """Check that the non-optimal tokens of each sequence have equal scores."""
     low, high = facts.interval
     equal = facts.spread <= _EQUAL * (high - low)
     return Check(
@@ -187,7 +187,7 @@ def assumption_b2(facts: Facts) -> Check:
 
 
 def theorem_3(facts: Facts) -> Check:
-    """No stationary point; the norm diverges."""
+    """Check Theorem 3: there is no stationary point, and the norm diverges."""
     b1, b2 = holds(assumption_b1(facts)), holds(assumption_b2(facts))
     return Check(
         "A",
@@ -202,7 +202,7 @@ def theorem_3(facts: Facts) -> Check:
 
 
 def theorem_3_by_queries(facts: Facts) -> Check:
-    """No stationary point, whatever the tokens are: an argument of our own."""
+    """Check by the queries alone that there is no stationary point: our own argument."""
     return Check(
         "A",
         "Theorem 3, by the queries",
@@ -218,7 +218,7 @@ def theorem_3_by_queries(facts: Facts) -> Check:
 
 
 def theorem_4(facts: Facts) -> Check:
-    """Global convergence under B.2: proved for one sequence, refuted for several."""
+    """Check Theorem 4, global convergence: proved for one sequence, refuted for several."""
     return Check(
         "A",
         "Theorem 4",
@@ -233,7 +233,7 @@ def theorem_4(facts: Facts) -> Check:
 
 
 def _equal_scores(facts: Facts) -> Any:
-    """Theorem 4: it fails without B.2, and where another selection is locally optimal."""
+    """Decide Theorem 4: it fails without B.2, and if another selection is locally optimal."""
     printed = holds(assumption_a(facts)) & holds(assumption_b2(facts)) & facts.feasible
     if facts.queries == 1 or not bool(printed.any()):
         return outcome(printed)
@@ -241,7 +241,7 @@ def _equal_scores(facts: Facts) -> Any:
 
 
 def theorem_5(facts: Facts) -> Check:
-    """Approximate B.2; how small δ must be, the theorem does not say."""
+    """Check approximate B.2; the theorem does not say how small δ must be."""
     exact = holds(assumption_b2(facts))
     equal = theorem_4(facts)
     fails = torch.as_tensor(equal.outcome == Outcome.FAILS) & exact
@@ -256,7 +256,7 @@ def theorem_5(facts: Facts) -> Check:
 
 
 def assumption_c(facts: Facts) -> Check:
-    """The first gradient step separates the optimal tokens."""
+    """Check that the first gradient step separates the optimal tokens."""
     return Check(
         "A",
         "Assumption C",
@@ -270,7 +270,7 @@ def assumption_c(facts: Facts) -> Check:
 
 
 def theorem_6(facts: Facts) -> Check:
-    """Global convergence from zero, after a first step that is long enough."""
+    """Check Theorem 6: global convergence from zero, after a first step that is long enough."""
     ready = holds(assumption_a(facts)) & holds(assumption_c(facts)) & facts.feasible
     numbers = {}
     if facts.on_W and facts.goal.loss.always_falls:

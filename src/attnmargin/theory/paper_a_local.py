@@ -11,21 +11,21 @@ from attnmargin.theory.paper_a import assumption_b1, regular, theorem_1
 
 
 def slack(facts: Facts) -> Tensor:
-    """Half the distance by which the nearest token that is no support misses the margin, δ."""
+    """Compute δ: half the distance of the nearest non-support token to the margin."""
     problem, tight = facts.solution.problem, facts.solution.support
     beyond = (facts.margins - 1.0).where(problem.mask & ~tight, torch.inf)
     return 0.5 * beyond.amin(-1) if problem.M else torch.full_like(facts.gap, torch.inf)
 
 
 def support_gap(facts: Facts) -> Tensor:
-    """Least distance of a selected score to those of its support tokens, ``(*B,)``."""
+    """Compute the least distance of a selected score to its support tokens', ``(*B,)``."""
     guards = facts.gamma.where(facts.support, -torch.inf).amax(-1)
     gaps = (facts.gamma.amax(-1) - guards).where(torch.isfinite(guards), torch.inf)
     return gaps.amin(facts.inner(gaps))
 
 
 def largest_pair(facts: Facts, q: float = 2.0) -> Tensor:
-    """``max ‖x_it z_iᵀ‖_{q,q}``, ``(*B,)``: the product of the two vector norms."""
+    """Compute ``max ‖x_it z_iᵀ‖_{q,q}``, ``(*B,)``: the product of the two vector norms."""
     data = facts.data
     tokens = torch.linalg.vector_norm(data.X, q, dim=-1).amax(-1)
     query = torch.linalg.vector_norm(data.z, q, dim=-1)
@@ -34,7 +34,7 @@ def largest_pair(facts: Facts, q: float = 2.0) -> Tensor:
 
 
 def only_one(facts: Facts) -> Check:
-    """No selection but the optimal tokens is locally optimal, decided by search."""
+    """Check by search that only the optimal tokens are locally optimal."""
     return Check(
         "A",
         "Definition 2, for all selections",
@@ -50,7 +50,7 @@ def only_one(facts: Facts) -> Check:
 
 
 def theorem_7(facts: Facts) -> Check:
-    """Local convergence, with the cone of eqs. (67) and (74)."""
+    """Check Theorem 7: local convergence, with the cone of eqs. (67) and (74)."""
     delta, value = slack(facts), Frobenius().value(facts.solution.W)
     A = largest_pair(facts) * value
     mu = 0.125 * (delta.clamp_max(0.5) / A) ** 2
@@ -70,7 +70,7 @@ def theorem_7(facts: Facts) -> Check:
 
 
 def assumption_d(facts: Facts) -> Check:
-    """There is always an optimal support index, decided by search."""
+    """Check by search that there is always an optimal support index."""
     missing = facts.of_searches("without_optimal_support")
     return Check(
         "A",
@@ -87,7 +87,7 @@ def _ties(facts: Facts) -> str:
 
 
 def strong_d(facts: Facts) -> Check:
-    """All optimal indices are support indices."""
+    """Check that all optimal indices are support indices."""
     missing = facts.of_searches("without_all_optimal_support")
     return Check(
         "A",
@@ -99,7 +99,7 @@ def strong_d(facts: Facts) -> Check:
 
 
 def conjecture(facts: Facts) -> Check:
-    """Section 5.2: B.1 and D imply global convergence."""
+    """Check the conjecture of Section 5.2: B.1 and D imply global convergence."""
     b1, d = assumption_b1(facts), assumption_d(facts)
     both = holds(b1) & holds(d)
     fails = torch.as_tensor((b1.outcome == Outcome.FAILS) | (d.outcome == Outcome.FAILS))
@@ -114,7 +114,7 @@ def conjecture(facts: Facts) -> Check:
 
 
 def theorem_8(facts: Facts) -> Check:
-    """Every selection is feasible."""
+    """Check that every selection is feasible."""
     found, searched = facts.of_searches("feasible"), facts.of_searches("searched")
     return Check(
         "A",
@@ -127,7 +127,7 @@ def theorem_8(facts: Facts) -> Check:
 
 
 def lemma_5(facts: Facts) -> Check:
-    """Locally optimal directions, and no others, are in the cone of Definition 3."""
+    """Check that exactly the locally optimal directions are in the cone of Definition 3."""
     wrong = facts.of_searches("outside_cone")
     return Check(
         "A",
@@ -140,7 +140,7 @@ def lemma_5(facts: Facts) -> Check:
 
 
 def assumption_e(facts: Facts) -> Check:
-    """A linear head preserves the top score, with c of eq. (87)."""
+    """Check that a linear head preserves the top score, with c of eq. (87)."""
     return Check(
         "A",
         "Assumption E",
@@ -152,14 +152,14 @@ def assumption_e(facts: Facts) -> Check:
 
 
 def _lower_gap(facts: Facts) -> Tensor:
-    """c of eq. (87): the least distance of a best score to the next lower one, ``(*B,)``."""
+    """Compute c of eq. (87): the least distance of a best score to the next, ``(*B,)``."""
     lower = facts.gamma.where(low_tokens(facts.data, facts.best), -torch.inf).amax(-1)
     gaps = facts.gamma.amax(-1) - lower
     return gaps.nan_to_num(nan=torch.inf, posinf=torch.inf).amin(facts.inner(gaps))
 
 
 def theorem_9(facts: Facts) -> Check:
-    """Local regularisation paths."""
+    """Check Theorem 9: local regularisation paths."""
     return Check(
         "A",
         "Theorem 9",
@@ -171,7 +171,7 @@ def theorem_9(facts: Facts) -> Check:
 
 
 def lemma_6(facts: Facts) -> Check:
-    """Several tokens are selected by a quadratic head; a linear one selects single tokens."""
+    """Report Lemma 6 as undecidable here: a linear head selects single tokens."""
     return Check(
         "A",
         "Lemma 6",

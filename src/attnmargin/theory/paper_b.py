@@ -22,7 +22,7 @@ _NO_KQ = "about ℓp mirror descent on W"
 
 
 def theorem_1(facts: Facts) -> Check:
-    """ℓp regularisation paths."""
+    """Check Theorem 1: ℓp regularisation paths."""
     if facts.parameter == "KQ":
         return Check("B", "Theorem 1", _PATHS, Outcome.UNDECIDABLE, {}, _NO_KQ)
     note = "about regularisation paths, not about descent"
@@ -34,7 +34,7 @@ _PATHS = "The best weights of a given ℓp size turn to the predicted direction 
 
 
 def radius(facts: Facts) -> Tensor:
-    """``μ₀`` of eq. (9), ``(*B,)``: the cone in which the paper's lemmas work.
+    """Compute ``μ₀`` of eq. (9), ``(*B,)``: the cone in which the paper's lemmas hold.
 
     The printed A has the norm ‖·‖_{p−1, p/(p−1)}; the proof of Lemma 9 uses the dual norm, with
     p/(p − 1) twice, and so does this.
@@ -48,7 +48,7 @@ def radius(facts: Facts) -> Tensor:
 
 
 def _from_cone(facts: Facts, name: str, meaning: str, numbers: dict[str, Tensor]) -> Check:
-    """A theorem about a start in the cone of Definition 5."""
+    """Check a theorem about a start in the cone of Definition 5."""
     if facts.parameter == "KQ":
         return Check("B", name, meaning, Outcome.UNDECIDABLE, {}, _NO_KQ)
     fails = ~regular(facts)
@@ -56,13 +56,13 @@ def _from_cone(facts: Facts, name: str, meaning: str, numbers: dict[str, Tensor]
 
 
 def theorem_2_b(facts: Facts) -> Check:
-    """The norm diverges."""
+    """Check Theorem 2: the norm diverges."""
     meaning = "Mirror descent that begins in the cone grows without bound."
     return _from_cone(facts, "Theorem 2", meaning, {"μ₀, radius of the cone": radius(facts)})
 
 
 def theorem_3(facts: Facts) -> Check:
-    """Directional convergence of ℓp mirror descent."""
+    """Check Theorem 3: directional convergence of ℓp mirror descent."""
     meaning = "Mirror descent that begins in the cone turns to the predicted direction."
     least = number(math.e**2)
     numbers = {"μ₀, radius of the cone": radius(facts), "R of the cone is above": least}
@@ -70,14 +70,14 @@ def theorem_3(facts: Facts) -> Check:
 
 
 def theorem_4(facts: Facts) -> Check:
-    """The rate: log log k / log k and its kin."""
+    """Check Theorem 4: the rate, log log k / log k or similar."""
     meaning = "Its divergence from the direction falls like a power of 1/log k after k steps."
     power = 1.0 if facts.p >= 2.0 else facts.p - 1.0
     return _from_cone(facts, "Theorem 4", meaning, {"power of 1/log k": number(power)})
 
 
 def assumption_b(facts: Facts) -> Check:
-    """The label margin shrinks when attention leaves the selected tokens."""
+    """Check that the label margin shrinks when attention leaves the selected tokens."""
     if facts.data.z.ndim == facts.data.X.ndim:
         note = "asked for one query per sequence"
         return Check("B", "Assumption B", _LABELS, Outcome.UNDECIDABLE, {}, note)
@@ -98,7 +98,7 @@ _LABELS = "Attention to any other token lowers the margin by which the labels ar
 
 
 def _best_swap(facts: Facts) -> Tensor:
-    """Largest label margin after exchanging the token of one sequence, ``(*B,)``."""
+    """Find the largest label margin after exchanging the token of one sequence, ``(*B,)``."""
     data, batch = facts.data, facts.data.batch_shape
     members = list(np.ndindex(*batch))
     best = [
@@ -109,7 +109,7 @@ def _best_swap(facts: Facts) -> Tensor:
 
 
 def _best_swap_of(data: AttentionData, best: Tensor, p: float) -> Tensor:
-    """The same for one instance."""
+    """Find it for one instance."""
     sequence, token = torch.isfinite(scores(data)).nonzero().T
     sequence, token = (x[token != best[sequence]] for x in (sequence, token))
     if len(token) == 0:
@@ -123,7 +123,7 @@ def _best_swap_of(data: AttentionData, best: Tensor, p: float) -> Tensor:
 
 
 def theorem_5(facts: Facts) -> Check:
-    """Joint paths of head and weights."""
+    """Check Theorem 5: joint paths of head and weights."""
     return Check(
         "B",
         "Theorem 5",

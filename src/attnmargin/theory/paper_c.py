@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared, as_loss
-from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.arrays import Array, floats
 from attnmargin.base.errors import InputError
+from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
-from attnmargin.graphs.problem import check_embeddings
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers import solve
@@ -22,17 +22,15 @@ _IDENTITY = 1e-9
 
 @final
 class NextTokenFacts:
-    """What the checks ask about next-token data; computed once."""
+    """What the checks need to know about next-token data; computed once."""
 
     def __init__(
         self, E: Array, sequences: Any, labels: Any, C: Array | None, loss: str | Loss
     ) -> None:
         self.sequences, self.labels, self.loss = sequences, labels, as_loss(loss)
-        table = finite("E", floats("E", E))
-        if table.ndim != 2:
-            raise InputError("E", f"shape {tuple(table.shape)}", "embeddings (K, d)")
+        table = embedding_table(E, batched=False)
         self.graphs: TokenGraphs = token_graphs(sequences, labels, table.shape[0])
-        self.E = check_embeddings(table, table.shape[0]).cpu().double()
+        self.E = table.cpu().double()
         self.C = None if C is None else floats("C", C).cpu().double()
         if self.C is not None and self.C.shape != self.E.shape:
             needs = f"a classifier of shape {tuple(self.E.shape)}"
@@ -70,7 +68,7 @@ def _row(name: str, meaning: str, good: bool, numbers: dict[str, float], note: s
 
 
 def assumption_1(facts: NextTokenFacts) -> Check:
-    """The loss falls, with a bounded slope."""
+    """Check that the loss falls, with a bounded slope."""
     meaning = "The loss falls with the score of the right token, and its slope is bounded."
     if isinstance(facts.loss, Log):
         note = "−log u falls, but its slope 1/u is not bounded near u = 0; Theorem 3 does not ask"
@@ -84,14 +82,14 @@ def assumption_1(facts: NextTokenFacts) -> Check:
 
 
 def assumption_2(facts: NextTokenFacts) -> Check:
-    """Labels are realisable."""
+    """Check that labels are realisable."""
     meaning = "The next token always occurs in the sequence."
     wrong = facts.graphs.unrealisable
     return _row("Assumption 2", meaning, wrong == 0, {"sequences without their label": wrong})
 
 
 def assumption_3(facts: NextTokenFacts) -> Check:
-    """Each class scores highest at its own token."""
+    """Check that each class scores highest at its own token."""
     meaning = "Each class scores highest at its own token."
     if facts.C is None:
         good = bool(holds(assumption_4(facts)))
@@ -101,7 +99,7 @@ def assumption_3(facts: NextTokenFacts) -> Check:
 
 
 def assumption_4(facts: NextTokenFacts) -> Check:
-    """``C Eᵀ = I``."""
+    """Check ``C Eᵀ = I``."""
     meaning = "The head reads every token of the vocabulary exactly: C Eᵀ = I."
     if facts.C is not None:
         eye = torch.eye(len(facts.E), dtype=torch.float64)
@@ -116,7 +114,7 @@ def assumption_4(facts: NextTokenFacts) -> Check:
 
 
 def acyclicity(facts: NextTokenFacts) -> Check:
-    """All graphs are acyclic."""
+    """Check that all graphs are acyclic."""
     meaning = "No two tokens dominate each other, whatever the last token is."
     graphs = facts.graphs
     numbers = {
@@ -127,7 +125,7 @@ def acyclicity(facts: NextTokenFacts) -> Check:
 
 
 def feasible(facts: NextTokenFacts) -> Check:
-    """(Graph-SVM) has a solution."""
+    """Check that (Graph-SVM) has a solution."""
     meaning = "Some weights respect all priorities between tokens."
     good = facts.solution.status == Status.OPTIMAL
     numbers = {"‖W_mm‖": float(facts.solution.value)} if good else {}
@@ -135,7 +133,7 @@ def feasible(facts: NextTokenFacts) -> Check:
 
 
 def lemma_2(facts: NextTokenFacts) -> Check:
-    """``W_cyc`` and ``W_mm`` are orthogonal."""
+    """Check that ``W_cyc`` and ``W_mm`` are orthogonal."""
     meaning = "The part that composes and the part that retrieves are orthogonal."
     known = facts.correction is not None and facts.solution.status == Status.OPTIMAL
     if not known:
@@ -150,7 +148,7 @@ def lemma_2(facts: NextTokenFacts) -> Check:
 
 
 def lemma_3(facts: NextTokenFacts) -> Check:
-    """Convexity of the log-loss."""
+    """Check Lemma 3: convexity of the log-loss."""
     meaning = "The loss is convex, strictly so inside components."
     good = isinstance(facts.loss, Log) and _all(facts, assumption_2, assumption_4)
     return _row("Lemma 3", meaning, good, {})
@@ -161,7 +159,7 @@ def _all(facts: NextTokenFacts, *checks: Any) -> bool:
 
 
 def theorem_1(facts: NextTokenFacts) -> Check:
-    """Acyclic data, regularisation paths."""
+    """Check Theorem 1: regularisation paths of acyclic data."""
     meaning = "Acyclic data: the best weights of growing size follow the priorities."
     good = _all(facts, acyclicity, assumption_1, assumption_2, assumption_3, feasible)
     good = good and facts.ordered
@@ -169,7 +167,7 @@ def theorem_1(facts: NextTokenFacts) -> Check:
 
 
 def theorem_2(facts: NextTokenFacts) -> Check:
-    """General data, regularisation paths."""
+    """Check Theorem 2: regularisation paths of general data."""
     meaning = "All data: the best weights follow priorities between components, shares inside."
     if not facts.graphs.acyclic and not isinstance(facts.loss, Log):
         note = "it asks for a finite W_cyc; with this loss and cycles there need not be one"
@@ -179,7 +177,7 @@ def theorem_2(facts: NextTokenFacts) -> Check:
 
 
 def theorem_3(facts: NextTokenFacts) -> Check:
-    """Gradient descent with the log-loss."""
+    """Check Theorem 3: gradient descent with the log-loss."""
     meaning = "Gradient descent does the same from any start, with the log-loss."
     good = isinstance(facts.loss, Log) and facts.ordered
     good = good and _all(facts, assumption_2, assumption_4, feasible)
@@ -209,7 +207,7 @@ def check_next_token(
     C: Array | None = None,
     loss: str | Loss = "log",
 ) -> list[Check]:
-    """Every assumption and theorem of paper C, checked on next-token data.
+    """Check every assumption and theorem of paper C on next-token data.
 
     Args:
         E: embeddings ``(K, d)``; sequences, labels: as in :func:`attnmargin.token_graphs`.

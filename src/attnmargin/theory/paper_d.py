@@ -17,7 +17,7 @@ _DELTA, _MOST = 0.1, 4096
 
 @final
 class EmbeddingFacts:
-    """What the checks ask about sequences with embeddings; computed once."""
+    """What the checks need to know about sequences with embeddings; computed once."""
 
     def __init__(self, model: EmbeddingModel, lr: float) -> None:
         self.model, self.lr = model, lr
@@ -32,7 +32,7 @@ class EmbeddingFacts:
 
     @cached_property
     def important(self) -> Tensor:
-        """Places of tokens that occur with one label only, bool ``(n, T)``."""
+        """Positions of tokens that occur with one label only, bool ``(n, T)``."""
         complete = torch.from_numpy(self.statistics.complete).to(self.model.ids.device)
         return complete[self.model.ids] & self.model.visible
 
@@ -70,7 +70,7 @@ def _row(name: str, meaning: str, good: bool, numbers: dict[str, float], note: s
 
 
 def definition_1(facts: EmbeddingFacts) -> Check:
-    """Kinds of tokens."""
+    """Count the kinds of tokens."""
     kinds = facts.statistics.kind.tolist()
     numbers = {kind: float(kinds.count(kind)) for kind in sorted(set(kinds))}
     meaning = "Tokens are positive, negative or irrelevant by where they occur."
@@ -78,7 +78,7 @@ def definition_1(facts: EmbeddingFacts) -> Check:
 
 
 def assumption_4(facts: EmbeddingFacts) -> Check:
-    """One important token per sequence."""
+    """Check that every sequence has one important token."""
     meaning = "Each sequence has one token that gives the label away, and all others say nothing."
     counts = facts.important.sum(-1)
     numbers = {"least per sequence": float(counts.min()), "most": float(counts.max())}
@@ -86,7 +86,7 @@ def assumption_4(facts: EmbeddingFacts) -> Check:
 
 
 def lemma_2(facts: EmbeddingFacts) -> Check:
-    """The first step."""
+    """Check Lemma 2: the first step."""
     meaning = "One gradient step writes a token's importance into its embedding."
     step = facts.step
     numbers = {
@@ -101,7 +101,7 @@ def lemma_2(facts: EmbeddingFacts) -> Check:
 
 
 def theorem_5(facts: EmbeddingFacts) -> Check:
-    """What the flow selects."""
+    """Check Theorem 5: what the flow selects."""
     meaning = "The flow of the ⟨cls⟩ embedding selects the tokens that matter."
     least = 4.0 * facts.n**2 * facts.T**2
     good = facts.one_each and facts.typical and facts.lr >= least
@@ -113,13 +113,13 @@ def theorem_5(facts: EmbeddingFacts) -> Check:
 
 
 def lemma_6(facts: EmbeddingFacts) -> Check:
-    """Not everything is selected."""
+    """Check Lemma 6: the flow does not select everything."""
     good = theorem_5(facts).outcome == Outcome.HOLDS
     return _row("Lemma 6", "The flow never selects all tokens.", good, {}, "where Theorem 5 holds")
 
 
 def lemma_19(facts: EmbeddingFacts) -> Check:
-    """The margin condition."""
+    """Check Lemma 19: the margin condition."""
     meaning = "A larger margin without irrelevant tokens keeps them out."
     if not facts.one_each:
         return Check("D", "Lemma 19", meaning, Outcome.UNDECIDABLE, {}, "Assumption 4 fails")
@@ -138,7 +138,7 @@ _CHECKS = (definition_1, assumption_4, lemma_2, theorem_5, lemma_6, lemma_19)
 
 
 def check_embeddings(model: EmbeddingModel, lr: float) -> list[Check]:
-    """Every assumption and theorem of paper D, checked on sequences with embeddings.
+    """Check every assumption and theorem of paper D on sequences with embeddings.
 
     Args:
         model: before the first step; lr: the rate η₀ of that step.

@@ -18,7 +18,7 @@ _ORTHONORMAL = 1e-9
 def set_checks(
     data: AttentionData, head: Head, share: Tensor, solution: Solution, finite: Solution
 ) -> list[Check]:
-    """What is known of a selection of sets, with shares ``(*B, n, T)``."""
+    """Check what is known about a selection of sets, with shares ``(*B, n, T)``."""
     return [
         _separable(solution, "(Gen-SVM) is feasible", _SEPARATED),
         _separable(finite, "The finite part exists", _SHARED),
@@ -49,12 +49,12 @@ def _unique(data: AttentionData, share: Tensor) -> Check:
 
 
 def _batch(data: AttentionData, x: Tensor) -> Tensor:
-    """``(B, N)`` as the worst over sequences, ``(*B,)``."""
+    """Reduce ``(B, N)`` to the worst over sequences, ``(*B,)``."""
     return x.amin(-1).reshape(data.batch_shape)
 
 
 def assumption_e(data: AttentionData, head: Head) -> Check:
-    """A head preserves the top score; decided where ``y h`` is convex or concave.
+    """Check that a head preserves the top score; decided if ``y h`` is convex or concave.
 
     For a convex ``y h`` the c of eq. (87) serves. For a concave one the slope at the top token
     towards each other token decides: it must be negative, and c is its least size.
@@ -76,13 +76,13 @@ def assumption_e(data: AttentionData, head: Head) -> Check:
 
 
 def sequences_of(data: AttentionData, x: Tensor) -> Tensor:
-    """``(*B, n, T)`` or ``(*B, n, K, T)`` as ``(B, N, T)``."""
+    """Reshape ``(*B, n, T)`` or ``(*B, n, K, T)`` to ``(B, N, T)``."""
     flat = sequences(data)
     return x.reshape(*flat.X.shape[:2], data.T)
 
 
 def _steepest(data: AttentionData, head: Head, best: Tensor) -> Tensor:
-    """Largest slope of ``y h`` from the best token towards another, ``(B, N)``."""
+    """Find the largest slope of ``y h`` from the best token towards another, ``(B, N)``."""
     flat = sequences(data)
     assert isinstance(head, MarginHead)
     assert flat.y is not None
@@ -93,7 +93,7 @@ def _steepest(data: AttentionData, head: Head, best: Tensor) -> Tensor:
 
 
 def lemma_6(data: AttentionData, head: Head, share: Tensor) -> Check:
-    """Orthonormal tokens, and a λ between the gaps: between 2 and τ tokens are mixed."""
+    """Check that between 2 and τ orthonormal tokens are mixed, for a λ between the gaps."""
     counts = (share > 0).sum(-1).flatten(len(data.batch_shape))
     numbers = {
         "fewest tokens in a mixture": counts.amin(-1).to(torch.float64),
@@ -111,7 +111,7 @@ _LEMMA_6 = (
 
 
 def _between(data: AttentionData, head: QuadraticHead) -> Tensor:
-    """Whether the hypotheses of Lemma 6 hold, bool ``(*B,)``."""
+    """Test the hypotheses of Lemma 6, bool ``(*B,)``."""
     flat = sequences(data)
     assert flat.y is not None
     if data.T == 1 or not len(flat.X):

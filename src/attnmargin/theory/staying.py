@@ -7,8 +7,8 @@ If a share q of the attention of sequence i is not on its optimal token, its los
 
 every optimal token has more than 1 − q of the attention, and keeps it as long as the loss does not
 rise. With q = 1/2 that is the majority. With ``q = γ_gap / 4ΓA`` (paper A, (53) and (58) for W_mm)
-the gradient points along W_mm from there on: descent with steps of at most 1/L_W cannot come to
-rest, and turns to W_mm.
+the gradient points along W_mm from there on: descent with steps of at most 1/L_W cannot stop, and
+turns towards W_mm.
 """
 
 import torch
@@ -22,7 +22,7 @@ _DOUBLINGS, _HALVINGS = 60, 40
 
 
 def staying_loss(goal: Objective, q: Tensor | float = 0.5) -> Tensor:
-    """The excess loss below which optimal tokens keep more than 1 − q, ``(B,)``."""
+    """Compute the excess loss below which optimal tokens keep more than 1 − q, ``(B,)``."""
     assert goal.gamma is not None
     gamma, hidden = goal.gamma, goal.flat.hidden
     if hidden is not None:
@@ -37,13 +37,13 @@ def staying_loss(goal: Objective, q: Tensor | float = 0.5) -> Tensor:
 
 
 def excess_loss(goal: Objective, logits: Tensor) -> Tensor:
-    """``L − L⋆`` at logits ``(B, N, T)``, shape ``(B,)``."""
+    """Compute ``L − L⋆`` at logits ``(B, N, T)``, shape ``(B,)``."""
     slope = goal.slope(logits)
     return (excess(goal, slope) * slope.log_scale.exp())[:, 0, 0]
 
 
-def first_step(goal: Objective, logits: Tensor, usable: Tensor, q: Tensor) -> Tensor:
-    """A length r with ``L(r V) − L⋆`` below the level of :func:`staying_loss`, ``(B,)``.
+def staying_step(goal: Objective, logits: Tensor, usable: Tensor, q: Tensor) -> Tensor:
+    """Find a length r with ``L(r V) − L⋆`` below :func:`staying_loss`, ``(B,)``.
 
     V is a direction with logits ``(B, N, T)`` that separates the optimal tokens where usable; r is
     infinite elsewhere, and where none was found. It is the least one that bisection finds.

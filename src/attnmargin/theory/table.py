@@ -60,7 +60,7 @@ class Grounds:
     conjecture: Check  # Assumptions B.1 and D
 
     def __getitem__(self, index: Any) -> "Grounds":
-        """Members of the batch."""
+        """Return members of the batch."""
         return Grounds(*(getattr(self, field.name)[index] for field in fields(self)))
 
 
@@ -85,7 +85,7 @@ def check_theory(
     *,
     limit: int | None = None,
 ) -> list[Check]:
-    """Every assumption and theorem of the four papers, checked on the data.
+    """Check every assumption and theorem of the four papers on the data.
 
     Args:
         data: tokens, queries, labels and head, with any batch.
@@ -94,7 +94,7 @@ def check_theory(
 
     Returns:
         A list of :class:`Check`, in the order of the papers; each outcome is "holds", "fails" or
-        "not decidable here", with the numbers that it was decided by.
+        "not decidable here", with the numbers that decide it.
 
     Example:
         >>> import attnmargin as am

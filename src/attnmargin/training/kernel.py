@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, add, dot, inner, jit, mix
+from attnmargin.base.kernels import Bools, Floats, add, dot, inner, jit, kernel, mix
 from attnmargin.training.slope_kernel import Scores, scores, slope
 
 _TINY = 1e-300
@@ -99,7 +99,7 @@ def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
     add(P.a, 1.0, W.base, n)
 
 
-@jit
+@kernel("training of W", 3)
 def advance_coefficients(
     G: Floats,
     gamma: Floats,
@@ -209,7 +209,7 @@ def _keys(P: Scores, data: Tokens) -> None:
         mix(data.keys[i], P.c[i * T : (i + 1) * T], data.X[i])
 
 
-@jit
+@kernel("mirror descent on W", 4)
 def advance_entries(
     X: Floats,
     z: Floats,
@@ -240,7 +240,7 @@ def advance_entries(
             _step(flat, dual, D.reshape(d * e), log_scale, rates[b, k], rule)
 
 
-@jit
+@kernel("training of K and Q", 4)
 def advance_factors(
     X: Floats,
     z: Floats,

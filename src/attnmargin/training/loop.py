@@ -13,11 +13,11 @@ from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss
 from attnmargin.attention.softmax import Objective, Slope, objective
 from attnmargin.base.arrays import Array, as_tensor
 from attnmargin.base.checks import check_kind, check_number, check_whole
-from attnmargin.base.compiled import can_compile
+from attnmargin.base.compiled import can_compile, one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import METHODS, check_parameter
-from attnmargin.training.rates import Guarded, Rate, Rates, as_rates
+from attnmargin.training.rates import Guarded, Planned, Rate, Rates, as_rates
 from attnmargin.training.start import fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
@@ -26,6 +26,7 @@ from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared, Log)
 
 
+@one_thread
 def train(
     data: AttentionData,
     parameter: str = "W",
@@ -97,6 +98,9 @@ def train(
     _check_guard(lr, parameter == "W" and method == "gd" and normalize and not penalty)
     if parameter == "vW" and not (isinstance(head, str) and head == "linear"):
         raise InputError("head", "another head with parameter 'vW'", "the linear head, trained")
+    if width is not None and parameter != "KQ":
+        got = f"{width!r} with parameter {parameter!r}"
+        raise InputError("width", got, "parameter 'KQ': it is the number of columns of K and Q")
     goal = objective(with_head(data, parameter), head, loss)
     session = _Session(goal, rule, parameter, init, width, seed, fixed)
     rates = _both_rates(lr, goal, data, parameter, float(penalty))
@@ -130,8 +134,9 @@ def _rule(
         raise InputError("lr", repr(lr), "plain descent: normalize=False and method 'gd'")
     if isinstance(lr, str) and lr == "polyak" and penalty:
         raise InputError("lr", "'polyak' with a penalty", "no penalty: the best loss is not known")
-    if not isinstance(penalty, float | int) or not 0.0 <= penalty < math.inf:
-        raise InputError("penalty", repr(penalty), "a number that is not negative")
+    penalty = check_number("penalty", penalty, "a finite number that is not negative")
+    if not 0.0 <= penalty < math.inf:
+        raise InputError("penalty", f"{penalty:g}", "a finite number that is not negative")
     log_penalty = math.log(2.0) + math.log(penalty) if penalty > 0.0 else None
     if check_number("normalize", normalize, "True or False") not in (0.0, 1.0):
         raise InputError("normalize", repr(normalize), "True or False")
@@ -225,12 +230,9 @@ class _Session:
             self.weights = start
 
     def _score(self) -> None:
-        """Token scores of the present head."""
+        """Take the scores of the present head."""
         assert self.v is not None
-        if self.flat.y is None:
-            raise InputError("y", "nothing", "labels, which the loss needs")
-        gamma = (self.flat.X @ self.v.unsqueeze(1)).squeeze(-1)
-        self.goal.gamma = self.flat.averaged(self.flat.y.unsqueeze(-1) * gamma)
+        self.goal.use_head(self.v.squeeze(-1))
 
     def run(
         self,
@@ -256,23 +258,22 @@ class _Session:
 
     def _advance(self, slope: Slope, rates: tuple[Rates, Rates], k: int, end: int) -> None:
         """Steps k to end, compiled where that can be done; ``slope`` is that of step k."""
-        if self._compiles(rates[0]):
+        if isinstance(rates[0], Planned) and self._compiles():
             assert self.goal.gamma is not None
-            every = [rates[0](step, slope, self.weights)[:, 0] for step in range(k, end)]
             loss = KERNEL_LOSSES.index(type(self.goal.loss))
-            self.weights.advance(self.goal.gamma, torch.cat(every, -1), loss, self.rule)
+            self.weights.advance(self.goal.gamma, rates[0].between(k, end), loss, self.rule)
             return
         for step in range(k, end):
             self._step(slope, rates, step)
             if step + 1 < end:
                 slope = self.goal.slope(self.weights.logits())
 
-    def _compiles(self, rate: Rates) -> bool:
+    def _compiles(self) -> bool:
         """Whether the compiled kernel knows this descent."""
         X = self.flat.X
         known = self.goal.head is None and type(self.goal.loss) in KERNEL_LOSSES and self.v is None
         plain = X.device.type == "cpu" and X.dtype == torch.float64 and can_compile()
-        return known and plain and not rate.adaptive
+        return known and plain
 
     def _step(self, slope: Slope, rates: tuple[Rates, Rates], k: int) -> None:
         lr = rates[0](k, slope, self.weights)

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.attention.selection import check_selection
 from attnmargin.attention.softmax import probabilities, sequences
-from attnmargin.base.arrays import Array, broadcast, finite, floats, integers, tiny
+from attnmargin.base.arrays import Array, broadcast, finite, floats, tiny
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.norms import mirror, power_norm
 
@@ -137,15 +139,10 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
         0.25
     """
     s = probabilities(data, W)
-    chosen = optimal_tokens(data) if selection is None else integers("selection", selection, s)
-    try:
-        chosen = chosen.expand(s.shape[:-1])
-    except RuntimeError:
-        needs = f"one token per query, {tuple(s.shape[:-1])}"
-        raise InputError("selection", f"shape {tuple(chosen.shape)}", needs) from None
-    if not bool(((chosen >= 0) & (chosen < s.shape[-1])).all()):
-        got = f"tokens from {int(chosen.min())} to {int(chosen.max())}"
-        raise InputError("selection", got, f"tokens from 0 to {s.shape[-1] - 1}")
+    if selection is None:
+        chosen = optimal_tokens(data).expand(s.shape[:-1])
+    else:
+        chosen = check_selection(data, selection, data.batch_shape)
     found = s.gather(-1, chosen.unsqueeze(-1))[..., 0].where(s.amax(-1) > 0, 1.0)
     return found.flatten(len(data.batch_shape)).mean(-1)
 
@@ -215,11 +212,13 @@ def fit_rate(x: Array, y: Array) -> Fit:
     first = floats("x", x).to(torch.float64).flatten()
     second = floats("y", y).to(torch.float64).flatten()
     if first.shape != second.shape:
-        raise InputError("y", f"{len(second)} numbers", f"as many as x has, {len(first)}")
+        raise InputError("y", counted(len(second), "number"), f"as many as x has, {len(first)}")
     keep = (first > 0) & (second > 0)
     a, b = first[keep].log(), second[keep].log()
     if len(a) < 3 or float(a.max() - a.min()) == 0.0:
-        raise InputError("x and y", f"{len(a)} usable points", "at least 3 with different x > 0")
+        raise InputError(
+            "x and y", counted(len(a), "usable point"), "at least 3 with different x > 0"
+        )
     centre, spread = a.mean(), (a - a.mean()).square().sum()
     slope = ((a - centre) * (b - b.mean())).sum() / spread
     intercept = b.mean() - slope * centre

@@ -69,15 +69,40 @@ class Rates(ABC):
         """Rate of step k, ``(B, 1, 1)``."""
 
 
+class Planned(Rates):
+    """A rate that depends on the step alone, so that many steps can be taken in one go."""
+
+    @abstractmethod
+    def between(self, k: int, end: int) -> Tensor:
+        """Rates of the steps from k to before end, ``(B, end − k)``."""
+
+
 @final
-class Scheduled(Rates):
-    """A rate that depends on the step alone."""
+class Constant(Planned):
+    """The same rate in every step."""
+
+    def __init__(self, rate: Tensor) -> None:
+        self.rate = rate  # (B, 1, 1)
+
+    def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
+        return self.rate
+
+    def between(self, k: int, end: int) -> Tensor:
+        return self.rate[:, 0].expand(-1, end - k)
+
+
+@final
+class Scheduled(Planned):
+    """A rate for every step."""
 
     def __init__(self, schedule: Callable[[int], Tensor]) -> None:
         self.schedule = schedule
 
     def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
         return self.schedule(k)
+
+    def between(self, k: int, end: int) -> Tensor:
+        return torch.cat([self.schedule(step)[:, 0] for step in range(k, end)], -1)
 
 
 @final
@@ -150,8 +175,7 @@ def as_rates(lr: Rate, objective: Objective, v: Tensor | None, penalty: float) -
     if callable(lr):
         schedule = lr
         return Scheduled(lambda k: _wide(schedule(k), B, like, objective.flat.batch))
-    fixed = _wide(lr, B, like, objective.flat.batch)
-    return Scheduled(lambda k: fixed)
+    return Constant(_wide(lr, B, like, objective.flat.batch))
 
 
 def _wide(lr: float | Tensor, B: int, like: Tensor, batch: torch.Size) -> Tensor:

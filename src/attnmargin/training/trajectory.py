@@ -10,6 +10,7 @@ from torch import Tensor
 
 from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import as_tensor, floats, tiny
+from attnmargin.base.display import Summarised, few_words, range_words, shape_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.training.weights import Weights
@@ -22,8 +23,8 @@ _WATCHED = "watched_"
 
 
 @final
-@dataclass(eq=False)
-class Trajectory:
+@dataclass(eq=False, repr=False)
+class Trajectory(Summarised):
     """What was recorded of a run, at R moments and for a batch ``*B`` of trials."""
 
     steps: Tensor  # (R,): steps, or arc length, or radius
@@ -36,6 +37,21 @@ class Trajectory:
     heads: Tensor | None = None  # (R, *B, d), where the head is trained
     watched: dict[str, Tensor] = field(default_factory=dict)  # (R, *B, …) by name
     notes: tuple[str, ...] = ()  # what the numbers cannot tell
+
+    def summary(self) -> dict[str, str]:
+        """Return length, batch and the end of the run, by name."""
+        batch = self.loss.shape[1:]
+        chosen = few_words(self.selection[-1].tolist()) if not batch else "see .selection[-1]"
+        parts = " and ".join(str(tuple(part.shape[len(batch) :])) for part in self.last)
+        return {
+            "steps": f"{float(self.steps[-1]):g}, {len(self.steps)} records",
+            "batch": shape_words(batch),
+            "trained": parts,
+            "loss": range_words(self.loss[-1]),
+            "largest softmax entry": range_words(self.probability[-1]),
+            "selection": chosen,
+            **({"notes": "; ".join(self.notes)} if self.notes else {}),
+        }
 
     @property
     def W(self) -> Tensor:

@@ -13,10 +13,12 @@ from torch import Tensor
 from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import tiny
 from attnmargin.base.compiled import in_threads
-from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
+from attnmargin.margin.norms import mirror_step, power_norm
 
 # Logits that are carried along are computed anew every so many steps.
 _REFRESH = 256
+# Steps of all trials above which Ctrl-C must not wait for them.
+_PATIENCE = 4096
 # A squared norm that is so many units in the last place of what it would be without cancellation
 # is rounding.
 _NOISE = 16
@@ -43,7 +45,7 @@ class Rule:
             move = lr * D / size.where(size > 0, 1.0)
         else:
             move = (lr * log_scale.exp()) * D
-        return inverse_mirror(mirror(x, self.p) + move, self.p)
+        return mirror_step(x, -move, self.p, by_logs=False)
 
 
 def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tuple[Tensor, Tensor]:
@@ -64,7 +66,7 @@ def _in_kernel(
     options[:, :3] = float(loss), float(rule.normalize), log_penalty
     options[:, 3] = rule.p if isinstance(rule.p, float) else rule.p.reshape(B).numpy()
     given = [x.numpy() for x in (*arrays, rates.contiguous())]
-    in_threads(kernel, [*given, options], B)
+    in_threads(kernel, [*given, options], B, patient=rates.numel() > _PATIENCE)
 
 
 class Weights(ABC):

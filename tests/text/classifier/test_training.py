@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import attnmargin as am
-from attnmargin.text.classifier.training import Batches
+from attnmargin.text.batches import Batches
 from tests.texts import SMALL, pieces, shape
 
 

@@ -109,7 +109,8 @@ def _plane(arrays: Arrays, key: str) -> Panel:
              "y": np.array([0.0, arrow[1]]), "colour": i + 2},
         ]  # fmt: skip
     title = "gradient descent on W" if key == "W" else "gradient descent on K and Q"
-    return Panel(title=title, axes=("first coordinate", "second coordinate"), series=series,
+    return Panel(title=title,
+                 axes=("first coordinate (x₁)", "second coordinate (x₂)"), series=series,
                  square=True)  # fmt: skip
 
 
@@ -182,9 +183,11 @@ def _pictures_fig3(results: Results) -> list[Picture]:
             caption=caption,
             columns=2,
             panels=[
-                Panel(title="logistic regression", axes=("first coordinate", "second coordinate"),
+                Panel(title="logistic regression",
+                      axes=("first coordinate (x₁)", "second coordinate (x₂)"),
                       series=plane, square=True),
-                Panel(title="both turn to their SVM", axes=("step", "1 − correlation"),
+                Panel(title="both turn to their SVM",
+                      axes=("training step", "distance (1 − correlation)"),
                       series=curves, logarithmic=(True, True)),
             ],
         )
@@ -259,16 +262,18 @@ def _pictures_fig7(results: Results) -> list[Picture]:
     W, KQ = results["W"], results["KQ"]
     x = W["steps"]
     panels = [
-        Panel(title="(a) largest softmax entry", axes=("step", "probability, mean"),
+        Panel(title="(a) largest softmax entry",
+              axes=("training step", "largest share of attention"),
               series=[_band(n, x, r["probability"]) for n, r in (("W", W), ("K Qᵀ", KQ))]),
-        Panel(title="(b) with the Frobenius solution", axes=("step", "correlation"),
+        Panel(title="(b) with the Frobenius solution", axes=("training step", "correlation"),
               series=[_band(n, x, r["fro"]) for n, r in (("W", W), ("K Qᵀ", KQ))]),
-        Panel(title="(c) with the nuclear solution", axes=("step", "correlation"),
+        Panel(title="(c) with the nuclear solution", axes=("training step", "correlation"),
               series=[_band(n, x, r["nuc"]) for n, r in (("W", W), ("K Qᵀ", KQ))]),
     ]  # fmt: skip
     long = results["W-long"]
     panels.append(
-        Panel(title="(d) W for longer: mean, worst", axes=("step", "1 − correlation"),
+        Panel(title="(d) W for longer: mean, worst",
+              axes=("training step", "distance (1 − correlation)"),
               logarithmic=(True, True),
               series=[_band("mean", long["steps"][1:], long["fro"][1:], off=True),
                       {"kind": "line", "name": "worst trial", "x": long["steps"][1:],
@@ -308,10 +313,11 @@ def _pictures_penalty(results: Results) -> list[Picture]:
     x = results["0"]["steps"]
     panels = [
         Panel(title="misalignment of K Qᵀ with the nuclear solution",
-              axes=("step", "1 − correlation"), logarithmic=(True, True),
+              axes=("training step", "distance (1 − correlation)"), logarithmic=(True, True),
               series=[_band(f"penalty {k}", x[1:], results[k]["nuc"][1:], off=True)
                       for k in _PENALTIES]),
-        Panel(title="norm of K Qᵀ", axes=("step", "Frobenius norm"), logarithmic=(True, True),
+        Panel(title="norm of K Qᵀ",
+              axes=("training step", "length of K Qᵀ (Frobenius norm)"), logarithmic=(True, True),
               series=[_band(f"penalty {k}", x[1:], results[k]["norm"][1:]) for k in _PENALTIES]),
     ]  # fmt: skip
     caption = (

@@ -134,10 +134,12 @@ def _pictures_fig9(results: Results) -> list[Picture]:
         fits.append({"kind": "line", "name": name, "x": x, "y": np.array(means), "style": k,
                      "marker": "o"})  # fmt: skip
     panels = [
-        Panel(title="(a) selected tokens", axes=("λ", "number of tokens, mean"), series=count),
-        Panel(title="(b) fit", axes=("λ", "1 − correlation"), series=fits,
+        Panel(title="(a) selected tokens", axes=("head penalty (λ)", "number of tokens, mean"),
+              series=count),
+        Panel(title="(b) fit", axes=("head penalty (λ)", "distance (1 − correlation)"), series=fits,
               logarithmic=(False, True)),
-        Panel(title="(c) fit by number of tokens", axes=("selected tokens", "1 − correlation"),
+        Panel(title="(c) fit by number of tokens",
+              axes=("selected tokens", "distance (1 − correlation)"),
               series=_by_count(results), logarithmic=(False, True)),
     ]  # fmt: skip
     caption = (

@@ -88,7 +88,9 @@ def _pictures_path(results: Results) -> list[Picture]:
         "(K, Q), and the one of a locally optimal selection, within its cone; means with 95 % "
         "bands. Theorems 2 and 9: it tends to zero."
     )
-    panel = Panel(title="regularisation paths", axes=("norm R", "1 − correlation"), series=series,
+    panel = Panel(title="regularisation paths",
+                  axes=("size of the weights (norm R)", "distance (1 − correlation)"),
+                  series=series,
                   logarithmic=(True, True))  # fmt: skip
     return [Picture(name="path", caption=caption, panels=[panel], columns=1)]
 
@@ -160,9 +162,10 @@ def _pictures_sec7(results: Results) -> list[Picture]:
         "these forms; there is no figure in the paper."
     )
     panels = [
-        Panel(title="descent", axes=("step", "1 − correlation"), series=descent,
+        Panel(title="descent", axes=("training step", "distance (1 − correlation)"), series=descent,
               logarithmic=(True, True)),
-        Panel(title="regularisation path", axes=("norm R", "1 − correlation"), series=path,
+        Panel(title="regularisation path",
+              axes=("size of the weights (norm R)", "distance (1 − correlation)"), series=path,
               logarithmic=(True, True)),
     ]  # fmt: skip
     return [Picture(name="sec7", caption=caption, panels=panels, columns=2)]

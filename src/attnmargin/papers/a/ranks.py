@@ -96,7 +96,7 @@ _GROUPS = (
 
 def _pictures_fig4(results: Results) -> list[Picture]:
     panels = [
-        Panel(title=title, axes=("token width d", "rank"),
+        Panel(title=title, axes=("token width (d)", "rank of the solution"),
               series=[_rank_curve(results, n, T, norm, name, k) for norm in ("fro", "nuc")
                       for k, (n, T, name) in enumerate(curves)])
         for title, curves in _GROUPS
@@ -156,7 +156,8 @@ def _pictures_fig10(results: Results) -> list[Picture]:
                        marker="o")
             for n, T, name in curves
         ]  # fmt: skip
-        panels.append(Panel(title=title, axes=("width m of K and Q", "1 − correlation"),
+        panels.append(Panel(title=title,
+                            axes=("width of K and Q (m)", "distance (1 − correlation)"),
                             series=series, logarithmic=(False, True)))  # fmt: skip
     caption = (
         "d = 20, K and Q of width m, 2000 normalised steps with the published penalty: "

@@ -128,13 +128,15 @@ def _pictures_fig8(results: Results) -> list[Picture]:
             mean_curve(name, arrays["steps"][1:], 1.0 - arrays[key][1:], log=True, style=k)
             for k, (key, name) in enumerate(names.items())
         ]
-        panels.append(Panel(title=f"d = {d}", axes=("step", "1 − correlation"), series=series,
+        panels.append(Panel(title=f"d = {d}",
+                            axes=("training step", "distance (1 − correlation)"), series=series,
                             logarithmic=(False, True)))  # fmt: skip
     for d in _D8:
         arrays = results[f"d{d}"]
         cloud: Series = {"kind": "points", "name": "", "x": arrays["masked"],
                          "y": np.maximum(1.0 - arrays["eq"][-1], 1e-9)}  # fmt: skip
-        panels.append(Panel(title=f"d = {d}", axes=("largest masked entry", "1 − corr(SVMeq)"),
+        panels.append(Panel(title=f"d = {d}",
+                            axes=("largest masked entry", "distance from SVMeq (1 − corr)"),
                             series=[cloud], logarithmic=(True, True)))  # fmt: skip
     caption = (
         "Head 1ᵀReLU(V x), n = 3, T = 4, at least one label −1; steps 0.1 ∇L / (‖∇L‖ + 2.2e-16). "
@@ -177,9 +179,11 @@ def _pictures_fig11(results: Results) -> list[Picture]:
         right.append({"kind": "line", "name": f"d = {d}", "x": _THRESHOLDS, "marker": "o",
                       "y": 1.0 - _by_threshold(arrays)})  # fmt: skip
     panels = [
-        Panel(title="(a) in training", axes=("step", "1 − corr(SVMeq)"), series=left,
+        Panel(title="(a) in training",
+              axes=("training step", "distance from SVMeq (1 − corr)"), series=left,
               logarithmic=(False, True)),
-        Panel(title="(b) by the threshold of masked tokens", axes=("Γ", "1 − corr(SVMeq)"),
+        Panel(title="(b) by the threshold of masked tokens",
+              axes=("threshold of masked tokens (Γ)", "distance from SVMeq (1 − corr)"),
               series=right, logarithmic=(True, True)),
     ]  # fmt: skip
     caption = (

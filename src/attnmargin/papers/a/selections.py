@@ -132,7 +132,7 @@ def _panel(results: Results, parameter: str, title: str) -> Panel:
         flags = [results[f"{parameter}-d{d}"]["local" if word is None else word] for d in _D5]
         flags = [~f if word is None else f for f in flags]
         series.append(share_curve(name, np.arange(len(_D5)), flags, kind="bar"))
-    return Panel(title=title, axes=("token width d", "share of instances, %"), series=series,
+    return Panel(title=title, axes=("token width (d)", "share of instances, %"), series=series,
                  ticks=[str(d) for d in _D5])  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def _pictures_fig6(results: Results) -> list[Picture]:
         ("(b) n = 5", [(5, T, f"T = {T}") for T in (5, 10, 20)]),
     )
     panels = [
-        Panel(title=title, axes=("token width d", "probability of global convergence"),
+        Panel(title=title, axes=("token width (d)", "probability of global convergence"),
               series=[_curve(results, p, n, T, name, k) for p in ("W", "KQ")
                       for k, (n, T, name) in enumerate(curves)])
         for title, curves in groups
@@ -265,7 +265,7 @@ def _pictures_conjecture(results: Results) -> list[Picture]:
         "n = T = 5. Assumption D is decided by solving all 3125 selections of every instance. "
         "Paper, Section 5.2: where B.1 and D hold, training selects the optimal tokens."
     )
-    panel = Panel(title="the conjecture", axes=("token width d", "share of instances"),
+    panel = Panel(title="the conjecture", axes=("token width (d)", "share of instances"),
                   series=series)  # fmt: skip
     return [Picture(name="conjecture", caption=caption, panels=[panel], columns=1)]
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.ragged import rows_of, starts_of
 from attnmargin.papers.b.pivotal import REVIEWS
 from attnmargin.papers.b.table import (
     EDGES,
@@ -88,8 +89,9 @@ def _histogram(results: Results, place: int) -> Panel:
 
 def _texts(run: Arrays) -> tuple[list[NDArray[Any]], list[list[str]]]:
     """Shares and words of the short reviews."""
-    cuts = np.cumsum(run["lengths"])[:-1]
-    return np.split(run["shares"], cuts), [list(map(str, w)) for w in np.split(run["words"], cuts)]
+    start = starts_of(run["lengths"])
+    words = rows_of(run["words"], start)
+    return rows_of(run["shares"], start), [list(map(str, row)) for row in words]
 
 
 def _pivotal(results: Results, p: float) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -101,7 +101,14 @@ def _pictures_fig2(results: Results) -> list[Picture]:
             series.append({"kind": "arrow", "name": f"W z, sequence {i + 1}",
                            "x": np.array([0.0, tip[0]]), "y": np.array([0.0, tip[1]]),
                            "colour": i})  # fmt: skip
-        panels.append(Panel(title=name, axes=("x₁", "x₂"), series=series, square=True))
+        panels.append(
+            Panel(
+                title=name,
+                axes=("first coordinate (x₁)", "second coordinate (x₂)"),
+                series=series,
+                square=True,
+            )
+        )
     caption = (
         "Example 1: optimal tokens (stars) and the others (dots); dashed lines are orthogonal to "
         "W z. The W that the paper prints for p = 3 is the solution for p = 2; both are certified."
@@ -158,7 +165,9 @@ def _pictures_fig3(results: Results) -> list[Picture]:
             series.append({"kind": "points", "name": "", "x": marked[:1], "y": marked[1:],
                            "marker": "*", "colour": i})  # fmt: skip
         title = f"tokens {alpha[0] + 1} and {alpha[1] + 1}: margin {margin:.3g}"
-        panels.append(Panel(title=title, axes=("x₁", "x₂"), series=series, limits=(-6.0, 6.0),
+        panels.append(Panel(title=title,
+                            axes=("first coordinate (x₁)", "second coordinate (x₂)"),
+                            series=series, limits=(-6.0, 6.0),
                             square=True))  # fmt: skip
     caption = (
         "Example 1: the ℓ3-SVM of every choice of one token per sequence (stars). Solid: vᵀx = 0; "
@@ -235,7 +244,13 @@ def _pictures_fig6(results: Results) -> list[Picture]:
             path = own["W"] @ np.array(_X2)[i, 0]
             series += _path(path, own["W_mm"] @ np.array(_X2)[i, 0], f"W z, sequence {i + 1}", i)
         series += _path(own["v"], own["v_mm"], "v", 2)
-        panels.append(Panel(title=f"p = {p:g}", axes=("x₁", "x₂"), series=series))
+        panels.append(
+            Panel(
+                title=f"p = {p:g}",
+                axes=("first coordinate (x₁)", "second coordinate (x₂)"),
+                series=series,
+            )
+        )
     caption = (
         "Example 2, head and weights trained together from zero: paths of W zᵢ and v (solid), and "
         "the directions of ℓp-AttSVM and ℓp-SVM (dashed), each path scaled to length one."
@@ -264,7 +279,8 @@ def _pictures_fig7(results: Results) -> list[Picture]:
             own = results[f"p{p:g}"]
             series.append({"kind": "line", "name": f"p = {p:g}", "x": own["steps"][1:],
                            "y": own[key][1:], "style": i})  # fmt: skip
-        panels.append(Panel(title=name, axes=("step", "mean of both sequences"), series=series,
+        panels.append(Panel(title=name,
+                            axes=("training step", "mean of both sequences"), series=series,
                             logarithmic=(True, False)))  # fmt: skip
     caption = "Example 2, joint training: both probabilities tend to one."
     return [Picture(name="fig7", caption=caption, panels=panels, columns=2)]

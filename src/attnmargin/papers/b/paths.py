@@ -113,7 +113,8 @@ def _pictures_fig4(results: Results) -> list[Picture]:
         own = results[f"q{q:g}"]
         series = [_band(f"to the ℓ{p:g} solution", own["steps"][1:], own[f"far{p:g}"][1:], i)
                   for i, p in enumerate(_POWERS)]  # fmt: skip
-        panels.append(Panel(title=f"ℓ{q:g} descent", axes=("step", "directional divergence"),
+        panels.append(Panel(title=f"ℓ{q:g} descent",
+                            axes=("training step", "distance (Bregman divergence)"),
                             series=series, logarithmic=(False, True)))  # fmt: skip
     caption = (
         "n = 6, T = 8, d = 10: directional Bregman divergence of ℓq mirror descent to the "
@@ -206,7 +207,8 @@ def _pictures_rates(results: Results) -> list[Picture]:
         scaled = bound * own["far"][-1].mean() / bound[-1]
         series.append({"kind": "line", "name": "", "x": own["steps"], "y": scaled, "style": 2,
                        "colour": i})  # fmt: skip
-    panel = Panel(title="plain mirror descent", axes=("step k", "directional divergence"),
+    panel = Panel(title="plain mirror descent",
+                  axes=("training step (k)", "distance (Bregman divergence)"),
                   series=series, logarithmic=(True, True))  # fmt: skip
     caption = (
         "Theorem 4: divergence of plain ℓp descent from the solution of what it selects; "
@@ -265,7 +267,9 @@ def _pictures_path(results: Results) -> list[Picture]:
             series.append(mean_curve(f"p = {p:g}", own["radius"], np.maximum(own["far"], 1e-15),
                                      log=True, style=i, marker="o"))  # fmt: skip
         title = "ℓp-JointRP: W and v, Example 2" if joint else "ℓp-AttRP"
-        panels.append(Panel(title=title, axes=("norm R", "directional divergence"), series=series,
+        panels.append(Panel(title=title,
+                            axes=("size of the weights (norm R)", "distance (Bregman divergence)"),
+                            series=series,
                             logarithmic=(True, True)))  # fmt: skip
     caption = (
         "Best weights of ℓp norm R (Theorem 1), and best head and weights (Theorem 5): divergence "

@@ -118,10 +118,12 @@ def _panels(results: Results) -> list[Panel]:
     off = 1.0 - own["plain_correlation"][1:]
     plain: Series = mean_curve("only continued", own["plain_steps"][1:], off, log=True, style=1)
     return [
-        Panel(title=f"steps of length {_RATE:g}", axes=("step", "1 − correlation"),
+        Panel(title=f"steps of length {_RATE:g}",
+              axes=("training step", "distance (1 − correlation)"),
               series=[short], logarithmic=(False, True)),
         Panel(title=f"further steps: of length {_LONG_RATE:g}, or as before",
-              axes=("step", "1 − correlation"), series=[late, plain], logarithmic=(True, True)),
+              axes=("training step", "distance (1 − correlation)"),
+              series=[late, plain], logarithmic=(True, True)),
     ]  # fmt: skip
 
 
@@ -142,7 +144,8 @@ def _pictures_fig3(results: Results) -> list[Picture]:
 def _pictures_fig4(results: Results) -> list[Picture]:
     own = results["data"]
     inside: Series = mean_curve("", own["steps"], own["distance"], log=True)
-    panel = Panel(title="inside components", axes=("step", "‖Π_cyc W − W_cyc‖"), series=[inside],
+    panel = Panel(title="inside components",
+                  axes=("training step", "distance (‖Π_cyc W − W_cyc‖)"), series=[inside],
                   logarithmic=(False, True))  # fmt: skip
     first, later = _panels(results)
     caption = (

@@ -204,9 +204,12 @@ def _pictures_path(results: Results) -> list[Picture]:
     own = results["general"]
     inside = [mean_curve("", own["radius"], own["distance"], log=True, marker="o")]
     panels = [
-        Panel(title="direction", axes=("norm R", "1 − correlation with Graph-SVM"), series=off,
+        Panel(title="direction",
+              axes=("size of the weights (norm R)", "distance from Graph-SVM (1 − corr)"),
+              series=off,
               logarithmic=(True, True)),
-        Panel(title="inside components, general data", axes=("norm R", "‖Π_cyc W − W_cyc‖"),
+        Panel(title="inside components, general data",
+              axes=("size of the weights (norm R)", "distance (‖Π_cyc W − W_cyc‖)"),
               series=inside, logarithmic=(True, True)),
     ]  # fmt: skip
     caption = (
@@ -294,7 +297,7 @@ def _pictures_automaton(results: Results) -> list[Picture]:
     ]
     panel = Panel(
         title="trained model against automaton",
-        axes=("step", "total variation"),
+        axes=("training step", "error (total variation)"),
         series=series,
         logarithmic=(True, True),
     )

@@ -163,9 +163,11 @@ def _picture(name: str, results: Results, what: str, paper: str) -> list[Picture
         for i, (key, word) in enumerate(pairs.items())
     ]
     panels = [
-        Panel(title="direction", axes=("step", "1 − correlation with Graph-SVM"), series=direction,
+        Panel(title="direction",
+              axes=("training step", "distance from Graph-SVM (1 − corr)"), series=direction,
               logarithmic=(False, True)),
-        Panel(title="inside components", axes=("step", "‖Π_cyc W − W_cyc‖"), series=inside),
+        Panel(title="inside components",
+              axes=("training step", "distance (‖Π_cyc W − W_cyc‖)"), series=inside),
     ]  # fmt: skip
     caption = (
         f"{what}, general head (Assumption 3), {ACYCLIC}; selected is what has more than "

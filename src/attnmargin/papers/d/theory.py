@@ -72,7 +72,7 @@ def _pictures_lemma2(results: Results) -> list[Picture]:
         mean_curve("largest error", x, _errors(results), log=True, marker="o"),
         Series(kind="line", name="bound of Lemma 2", x=x, y=11.0 * _STEP * x**-0.25, style=1),
     ]
-    panel = Panel(title="first step", axes=("width d", "error"), series=series,
+    panel = Panel(title="first step", axes=("embedding width (d)", "error"), series=series,
                   logarithmic=(True, True))  # fmt: skip
     caption = (
         "Largest of ‖E¹ − E⁰ − (η/2) α v‖ over all tokens and ‖p¹ − p⁰‖, mean of trials with 95 % "
@@ -161,10 +161,10 @@ def _pictures_theorem5(results: Results) -> list[Picture]:
     main, small = results["main"], results["small"]
     lengths = main["length"][1:]
     panels = [
-        Panel(title="direction", axes=("arc length of the flow", "1 − correlation with p*"),
+        Panel(title="direction", axes=("arc length of the flow", "distance from p* (1 − corr)"),
               series=[mean_curve("mean", lengths, list(1.0 - main["correlation"][:, 1:].T),
                                  log=True)], logarithmic=(True, True)),
-        Panel(title="length", axes=("arc length of the flow", "‖p‖"),
+        Panel(title="length", axes=("arc length of the flow", "length of ⟨cls⟩ (‖p‖)"),
               series=[mean_curve("mean", main["length"], list(main["norm"]))]),
         Panel(title="Lemma 19, small data", axes=("data set", "‖p̂‖ / least ‖p̂′‖"),
               series=[Series(kind="points", name="margin ratio", x=np.arange(len(small["ratio"])),

@@ -93,7 +93,7 @@ def _claims_fig2(results: Results) -> list[Claim]:
 def _clouds(x: NDArray[Any], own: Arrays, title: str, groups: dict[str, Any]) -> list[Panel]:
     """The two pictures of the paper."""
     panels = []
-    for key, name in (("with_p", "⟨E, p⟩"), ("with_v", "⟨E, v⟩")):
+    for key, name in (("with_p", "attention (⟨E, p⟩)"), ("with_v", "class (⟨E, v⟩)")):
         series = [
             Series(kind="points", name=word, x=x[places], y=own[key][places], marker=".")
             for word, places in groups.items()

@@ -33,7 +33,7 @@ class Task:
     trials: int
     seed: int
     progress: Progress
-    data: Path | None = None  # the folder of ``--data``
+    data: Path | None = None  # the folder of the data
 
 
 @final
@@ -100,7 +100,7 @@ class Experiment:
     source: str | None = None  # another experiment whose points these are
     files: Callable[[Results, Path], list[Path]] | None = None  # more to write beside the pictures
     unit: str = "trials"
-    needs: str | None = None  # what the folder of ``--data`` must hold
+    needs: str | None = None  # what the folder of the data must hold
 
     @property
     def store(self) -> str:

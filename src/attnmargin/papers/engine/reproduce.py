@@ -23,7 +23,7 @@ from attnmargin.papers.engine.experiment import (
     Results,
     Task,
 )
-from attnmargin.plot.panels import draw_picture, save
+from attnmargin.plot.drawing import draw_picture, save
 from attnmargin.version import VERSION
 
 _SECONDS, _SETTINGS = "_seconds", "_settings"

@@ -1,4 +1,4 @@
-"""Reviews in the folder of ``--data``: where they are, and as token ids."""
+"""Reviews in the folder of the data: where they are, and as token ids."""
 
 from functools import lru_cache
 from pathlib import Path

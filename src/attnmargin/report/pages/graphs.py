@@ -10,7 +10,7 @@ import numpy as np
 
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import Automaton, margins
-from attnmargin.plot.graph import drawing
+from attnmargin.plot.graph_svg import graph_markup
 from attnmargin.report.graphs import findings
 from attnmargin.report.pages.html import figure, page, paragraph, section, write_page
 from attnmargin.version import VERSION
@@ -103,7 +103,7 @@ def _drawings(graphs: TokenGraphs) -> str:
     if not small:
         return ""
     shown = [
-        figure(drawing(graph), f"after “{graph.name}”: {_count(graph)}")
+        figure(graph_markup(graph), f"after “{graph.name}”: {_count(graph)}")
         for graph in small[:_MOST_DRAWINGS]
     ]
     left = len(graphs) - len(shown)

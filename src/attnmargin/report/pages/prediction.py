@@ -10,8 +10,15 @@ from attnmargin.attention.losses import as_loss
 from attnmargin.attention.score import scores
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius
-from attnmargin.plot.pictures import draw_curves, draw_tokens, svg
-from attnmargin.plot.prediction import alignment, attention_share, token_panel
+from attnmargin.plot.drawing import draw_panel
+from attnmargin.plot.prediction import (
+    CURVE_SIZE,
+    TOKEN_SIZE,
+    alignment_panel,
+    attention_panel,
+    token_panel,
+)
+from attnmargin.plot.svg import embedded
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.sentences import headline, norm_words, optimiser, reach, verdict_sentence
@@ -170,8 +177,8 @@ def _pictures(prediction: Prediction, words: Words, result: Confirmation | None)
             continue
         stars = [words.names[i][t] for t in chosen[i].nonzero().flatten().tolist()]
         caption = f"{words.titles[i]}: the star is {listing(stars)}."
-        picture = svg(draw_tokens(token_panel(prediction, words, i, result)), caption)
-        drawn.append(figure(picture, caption))
+        picture = draw_panel(token_panel(prediction, words, i, result), TOKEN_SIZE)
+        drawn.append(figure(embedded(picture, caption), caption))
     more = prediction.data.n - count
     tail = f" The first {count} of {prediction.data.n} sequences are drawn." if more else ""
     text = paragraph(_legend(prediction, result) + tail)
@@ -215,17 +222,25 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
             "does not rise: a sequence that gave half of its attention away would cost more."
         )
     rows = [
-        ["steps", f"{result.steps:,}", "each of length 0.1, the first one too"],
+        ["steps", f"{result.steps:,}", f"each of length {result.lr:g}, the first one too"],
         ["attention of the strongest token", f"{float(result.run.probability[-1]):.6f}",
          "mean over sequences; 1 is all"],
     ]  # fmt: skip
-    curves = [(attention_share(prediction, result), "Attention that the predicted tokens have.")]
+    curves = [
+        (
+            attention_panel(result),
+            "The attention that the predicted tokens get: at 1 they are selected.",
+        )
+    ]
     if prediction.solution.status == Status.OPTIMAL:
         scale = "1 is the same direction, 0 a right angle"
         rows.append(["correlation with W_mm", f"{float(result.correlation[-1]):.6f}", scale])
-        words_of = "How far the direction of the weights is from W_mm, step by step."
-        curves.insert(0, (alignment(result), words_of))
-    drawn = "".join(figure(svg(draw_curves(data), text), text) for data, text in curves)
+        words_of = "How far the weights are from W_mm, step by step; 0 is the same direction."
+        curves.insert(0, (alignment_panel(result), words_of))
+    drawn = "".join(
+        figure(embedded(draw_panel(panel, CURVE_SIZE), caption), caption)
+        for panel, caption in curves
+    )
     elsewhere = "Training went elsewhere" if bool(result.decided) else "Training rests"
     return section(
         "Training confirms it" if agreed else elsewhere,

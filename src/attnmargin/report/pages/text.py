@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.plot.pictures import Curve, Curves, draw_curves, svg
+from attnmargin.plot.drawing import draw_panel
+from attnmargin.plot.panels import Panel, Series
+from attnmargin.plot.svg import embedded
 from attnmargin.report.pages.attention import MarkedText, attention_body
 from attnmargin.report.pages.html import figure, page, paragraph, section, table, write_page
 from attnmargin.text.classifier.analysis import LARGE, attention_shares, sparsity
@@ -29,13 +31,13 @@ def _accuracies(run: TextRun) -> str:
     x = np.array([row["epoch"] for row in run.history])
     names = {"train": "in training", "test": "test"}
     curves = [
-        Curve(name=name, x=x, y=np.array([100 * row[key] for row in run.history]))
-        for key, name in names.items()
-    ]
-    plain = (False, False)
-    data = Curves(title="", axes=("epoch", "accuracy, %"), logarithmic=plain, curves=curves)
+        Series(kind="line", name=name, x=x, y=np.array([100 * row[key] for row in run.history]),
+               style=k)
+        for k, (key, name) in enumerate(names.items())
+    ]  # fmt: skip
+    panel = Panel(title="", axes=("epoch", "texts classified correctly, %"), series=curves)
     words = "Accuracy of every epoch; in training it is measured along the way."
-    return section("Accuracy", figure(svg(draw_curves(data), words), words))
+    return section("Accuracy", figure(embedded(draw_panel(panel), words), words))
 
 
 def _weights(run: TextRun) -> str:

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attnmargin.plot.scatter import Cloud, scatter
+from attnmargin.plot.cloud import cloud_svg
+from attnmargin.plot.importance import cloud_panels
 from attnmargin.report.pages.coloured import COLOURED_STYLE, coloured_text
 from attnmargin.report.pages.html import page, paragraph, section, table, write_page
 from attnmargin.report.tokens import agreement_sentence, token_cells
 from attnmargin.text.tokens.importance import TokenImportance
 
-# Texts of each class that are shown, tokens of each, and points of a picture.
-_TEXTS, _TOKENS, _POINTS = 3, 150, 3000
+# Texts of each class that are shown, and tokens of each.
+_TEXTS, _TOKENS = 3, 150
 
 
 def write_tokens(path: Path, found: TokenImportance, record: dict[str, Any]) -> Path:
@@ -53,16 +53,7 @@ def _tokens(title: str, rows: list[dict[str, Any]]) -> str:
 
 def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:
     """The two pictures of the paper, with names of tokens."""
-    assert found.run is not None
-    to_p, to_v = found.run.products
-    places = _shown(found)
-    names = [found.pieces.vocabulary[s] for s in places]
-    x = found.statistics.difference[places]
-    across = "posterior difference"
-    clouds = [
-        scatter(Cloud(x, to_p[places], names, (across, "⟨E, p⟩: how much attention it gets"))),
-        scatter(Cloud(x, to_v[places], names, (across, "⟨E, v⟩: which class it speaks for"))),
-    ]
+    clouds = [cloud_svg(panel) for panel in cloud_panels(found)]
     words = agreement_sentence(record["agreement"])
     words = f"Every point is a token; rest on it for its name. {words[0].upper()}{words[1:]}."
     return section(
@@ -70,11 +61,6 @@ def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:
         paragraph(words),
         f'<div class="pictures">{"".join(clouds)}</div>',
     )
-
-
-def _shown(found: TokenImportance) -> NDArray[np.int64]:
-    """The most frequent tokens."""
-    return np.argsort(-found.statistics.count, kind="stable")[:_POINTS]
 
 
 def _examples(found: TokenImportance) -> str:

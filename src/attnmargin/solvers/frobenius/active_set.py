@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline
+from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, kernel
 from attnmargin.solvers.frobenius.basis import (
     SMALL,
     Basis,
@@ -203,7 +203,7 @@ def _refine(P: Rows, basis: Basis, k: int, norm: float, W: Floats, slack: Floats
     safety = 4 * _ULP * norm
     g, extra = np.empty(k), np.zeros(k)
     for round in range(6):
-        apply(P, W, slack)
+        apply(P.left, P.query, W, slack)
         missed = False
         for a in range(k):
             row = basis.row[a]
@@ -349,7 +349,7 @@ def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tupl
     return outcome, iterations
 
 
-@jit
+@kernel("Frobenius solver", 6)
 def solve_rows(
     left: Floats,
     query: Floats,

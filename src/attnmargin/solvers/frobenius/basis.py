@@ -85,22 +85,22 @@ def combine(P: Rows, basis: Basis, weight: Floats, k: int, W: Floats) -> None:
 
 
 @jit
-def apply(P: Rows, W: Floats, values: Floats) -> None:
+def apply(left: Floats, query: Floats, W: Floats, values: Floats) -> None:
     """values_i = ⟨a_i, W⟩."""
-    M, d = P.left.shape
-    Q, e = P.query.shape
+    M, d = left.shape
+    Q, e = query.shape
     S = M // Q
     image = np.empty(d)
     for q in range(Q):
         for i in range(d):
             total = 0.0
             for j in range(e):
-                total += W[i, j] * P.query[q, j]
+                total += W[i, j] * query[q, j]
             image[i] = total
         for row in range(q * S, (q + 1) * S):
             total = 0.0
             for i in range(d):
-                total += P.left[row, i] * image[i]
+                total += left[row, i] * image[i]
             values[row] = total
 
 
@@ -143,7 +143,7 @@ def _measure(P: Rows, basis: Basis, k: int) -> float:
         weight[k] = 1.0
         R = np.zeros((P.left.shape[1], P.query.shape[1]))
         combine(P, basis, weight, k + 1, R)
-        apply(P, R, values)
+        apply(P.left, P.query, R, values)
         for a in range(k):
             weight[a] = values[basis.row[a]]
         lower(basis.L, weight, k)

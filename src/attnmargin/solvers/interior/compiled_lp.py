@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit
+from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit, kernel
 from attnmargin.solvers.frobenius.basis import apply, lower, upper
 from attnmargin.solvers.interior.linear import (
     cholesky,
@@ -129,7 +129,7 @@ def _arrive(P: Rows, at: Point, p: float) -> float:
                 at.residual[i, j] = at.V[i, j] - at.W[i, j] * at.weight[i, j]
                 curvature = (p - 1.0) * at.weight[i, j]
                 at.weight[i, j] = 1.0 / max(curvature, 1.0 / LARGEST_WEIGHT)
-    apply(P, at.W, at.values)
+    apply(P.left, P.query, at.W, at.values)
     return norm
 
 
@@ -292,7 +292,7 @@ def _solve(P: Rows, at: Point, start: Start, powers: Floats, dual: Floats, W: Fl
             bend = _bend(p, norm)
             if p > 2.0:
                 _respond(at, bend, at.residual, move.W)
-                apply(P, move.W, at.offset)
+                apply(P.left, P.query, move.W, at.offset)
             _schur(P, at, bend)
             _factor(P, at)
             least = LEAST_CENTRED if careful or p != goal else 0.0
@@ -301,7 +301,7 @@ def _solve(P: Rows, at: Point, start: Start, powers: Floats, dual: Floats, W: Fl
     return steps
 
 
-@jit
+@kernel("ℓp solver", 5)
 def solve_rows(
     left: Floats,
     query: Floats,

@@ -10,7 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, inner, jit
+from attnmargin.base.kernels import (
+    Bools,
+    Floats,
+    Ints,
+    add,
+    copy,
+    copy_rows,
+    dot,
+    inner,
+    jit,
+    kernel,
+)
 from attnmargin.solvers.frobenius.basis import apply
 from attnmargin.solvers.interior.linear import (
     cholesky,
@@ -20,7 +31,7 @@ from attnmargin.solvers.interior.linear import (
     ratio_step,
     substitute,
 )
-from attnmargin.solvers.interior.nuclear_system import Point, Rows, arrive, gap, system, turned
+from attnmargin.solvers.interior.nuclear_system import Point, Rows, arrive, gap, system
 from attnmargin.solvers.interior.schedule import (
     CAREFUL_ITERATIONS,
     CAREFUL_PART,
@@ -71,7 +82,7 @@ def _multipliers(P: Rows, at: Point, scaled: Floats, mu: float, move: Move) -> N
     product(move.M, move.Y, curve)
     for i in range(part.shape[0]):
         add(part[i], 1.0, curve[i], part.shape[1])
-    apply(turned(P, at), part, rest)
+    apply(P.left, at.query, part, rest)
     for i in range(P.b.size):
         aim = mu - move.dual[i] * move.slack[i]
         move.slack[i] = 0.0 if P.free[i] else aim / at.dual[i]
@@ -244,7 +255,7 @@ def _solve(P: Rows, at: Point, start: tuple[Floats, Floats, float], dual: Floats
     return steps
 
 
-@jit
+@kernel("nuclear solver", 7)
 def solve_rows(
     left: Floats,
     query: Floats,

@@ -14,7 +14,6 @@ from attnmargin.base.kernels import (
     dot,
     inner,
     jit,
-    jit_inline,
     mix,
 )
 from attnmargin.solvers.frobenius.basis import apply
@@ -62,12 +61,6 @@ def _turn(at: Point, rotation: Floats) -> None:
             at.Y[a, c] = at.Y[c, a] = 0.5 * (at.Y[a, c] + at.Y[c, a])
 
 
-@jit_inline
-def turned(P: Rows, at: Point) -> Rows:
-    """The rows with queries in the basis of a point."""
-    return Rows(P.left, at.query, P.b, P.free, P.gram, P.columns)
-
-
 @jit
 def arrive(P: Rows, at: Point) -> None:
     """Fill what depends on λ and Y, in the eigenbasis of F."""
@@ -75,9 +68,13 @@ def arrive(P: Rows, at: Point) -> None:
     combine(P.left, at.query, at.dual, at.M)
     square = np.empty((q, q))
     inner(at.M, at.M, square)
-    squares, rotation = np.linalg.eigh(square)
+    squares, vectors = np.linalg.eigh(square)
+    rotation = np.empty((q, q))
     for a in range(q):
         at.f[a] = 1.0 - squares[a]
+        # The vectors stand in columns of another memory order: all else would be compiled twice.
+        for e in range(q):
+            rotation[a, e] = vectors[a, e]
     _turn(at, rotation)
     product(P.query, at.basis, at.query)
     combine(P.left, at.query, at.dual, at.M)
@@ -87,7 +84,7 @@ def arrive(P: Rows, at: Point) -> None:
             add(at.c[a], at.M[i, a], P.columns[i], P.b.size)
     MY = np.empty_like(at.M)
     product(at.M, at.Y, MY)
-    apply(turned(P, at), MY, at.values)
+    apply(P.left, at.query, MY, at.values)
     for i in range(P.b.size):
         at.values[i] *= 2.0
 

@@ -1,7 +1,5 @@
 """Training of the text classifier: a plain loop with checkpoints, resume and early stop."""
 
-import json
-import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -10,18 +8,18 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import make_folder, write_whole
 from attnmargin.base.progress import Progress
-from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
 from attnmargin.base.seeds import seed_of
+from attnmargin.base.words import counted
 from attnmargin.optim.mirror_descent import MirrorDescent
+from attnmargin.text.batches import Batches
 from attnmargin.text.classifier.transformer import Shape, TextClassifier
+from attnmargin.text.epochs import epoch_row, resume, run_epochs
 from attnmargin.text.pieces import Pieces
 
 # Texts of a batch that is only read.
@@ -85,49 +83,6 @@ class TextRun:
         }
 
 
-@final
-class Batches:
-    """Texts on a device, in batches."""
-
-    def __init__(
-        self, pieces: Pieces, padding: int, device: torch.device, multiple: int, most: int
-    ) -> None:
-        self.lengths, self.padding = pieces.lengths, padding
-        self.multiple, self.most = multiple, most  # padded lengths: multiples, but no more than
-        self.longest = int(self.lengths.max())
-        self.ids = torch.from_numpy(pieces.ids.astype(np.int32)).to(device)
-        self.start = torch.from_numpy(pieces.start[:-1]).to(device)
-        self.size = torch.from_numpy(self.lengths).to(device)
-        self.labels = torch.from_numpy(pieces.labels).to(device)
-
-    def shuffled(self, batch: int, seed: int) -> list[NDArray[np.int64]]:
-        """Places of texts in random batches, those of each by length."""
-        order = np.random.default_rng(seed).permutation(len(self.lengths))
-        found = [order[i : i + batch] for i in range(0, len(order), batch)]
-        return [places[np.argsort(self.lengths[places], kind="stable")] for places in found]
-
-    def ordered(self, batch: int) -> list[NDArray[np.int64]]:
-        """All texts, by length."""
-        order = np.argsort(self.lengths, kind="stable")
-        return [order[i : i + batch] for i in range(0, len(order), batch)]
-
-    def take(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Padded ids ``(B, T)`` and labels ``(B,)``."""
-        index = torch.from_numpy(places).to(self.ids.device)
-        flat, inside = self.spread(places)
-        return self.ids[flat].where(inside, self.padding).long(), self.labels[index]
-
-    def spread(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Where the padded tokens stand among all, and which are no padding, ``(B, T)`` each."""
-        longest = int(self.lengths[places].max())
-        T = min(-(-longest // self.multiple) * self.multiple, max(self.most, longest))
-        index = torch.from_numpy(places).to(self.ids.device)
-        offset = torch.arange(T, device=self.ids.device)
-        inside = offset < self.size[index, None]
-        flat = (self.start[index, None] + offset).clamp_max(len(self.ids) - 1)
-        return flat, inside
-
-
 def train_text(
     train: Pieces,
     test: Pieces,
@@ -170,9 +125,7 @@ def train_text(
         model = TextClassifier(shape, padding)
         digest = f"{train.digest()} {test.digest()}"
         run = TextRun(model.to(target), recipe, data=digest)
-        folder = None if out is None else make_folder(out, "out")
-        if folder is not None:
-            _resume(run, folder)
+        save = resume(run, out, lambda tensors: _load(model, tensors))
         parts = [
             Batches(part, padding, target, recipe.multiple, shape.length) for part in (train, test)
         ]
@@ -185,27 +138,24 @@ def train_text(
             # One graph per padded length, launched as a whole where there is a GPU.
             mode = "reduce-overhead" if target.type == "cuda" else "default"
             forward = torch.compile(model, dynamic=False, mode=mode)  # type: ignore[assignment]
-        while not _finished(run):
-            torch.manual_seed(seed_of("text epoch", len(run.history), base=recipe.seed))
-            row = _epoch(forward, optimiser, parts[0], recipe, len(run.history), progress)
-            check_loss(row["loss"], recipe.lr)
-            row["test"] = accuracy(forward, parts[1])
-            run.history.append(row)
-            if folder is not None:
-                _save(run, folder)
+
+        def epoch(k: int) -> dict[str, float]:
+            torch.manual_seed(seed_of("text epoch", k, base=recipe.seed))
+            row = _epoch(forward, optimiser, parts[0], recipe, k, progress)
+            return row | {"test": accuracy(forward, parts[1])}
+
+        run_epochs(run, recipe.lr, lambda: _finished(run), epoch, lambda: save(model.state_dict()))
     return run
 
 
-def check_loss(loss: float, lr: float) -> None:
-    """Refuse a rate with which training diverges."""
-    if not math.isfinite(loss):
-        raise InputError("lr", f"{lr:g}, with which the loss becomes {loss:g}", "a smaller rate")
+def _load(model: TextClassifier, tensors: dict[str, Tensor]) -> None:
+    model.load_state_dict(tensors)
 
 
 def _check_lengths(parts: list[Batches], shape: Shape) -> None:
     longest = max(part.longest for part in parts)
     if longest > shape.length:
-        got = f"{shape.length} for texts of {longest} tokens"
+        got = f"{shape.length} for texts of {counted(longest, 'token')}"
         raise InputError("length", got, "room for the longest text")
 
 
@@ -248,12 +198,7 @@ def _epoch(
         if progress is not None:
             progress(epoch * len(batches) + k + 1, recipe.epochs * len(batches))
     n = len(data.lengths)
-    return {
-        "epoch": float(epoch + 1),
-        "loss": float(total) / n,
-        "train": float(right) / n,
-        "seconds": time.perf_counter() - start,
-    }
+    return epoch_row(epoch, float(total) / n, float(right) / n, start)
 
 
 @torch.no_grad()
@@ -266,35 +211,3 @@ def accuracy(model: nn.Module, data: Batches) -> float:
         with _precision(ids.device):
             right += (model(ids).argmax(-1) == labels).sum()
     return float(right) / len(data.lengths)
-
-
-def _save(run: TextRun, folder: Path) -> None:
-    """One file that holds all, and a copy of its record to read."""
-    record = json.dumps(run.record(), indent=1)
-    write_tensors(folder / "model.safetensors", run.model.state_dict(), {"run": record})
-    write_whole(folder / "run.json", lambda stream: stream.write(f"{record}\n".encode()))
-
-
-def _resume(run: TextRun, folder: Path) -> None:
-    """Go on from the checkpoint of a folder, if it has one."""
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        return
-    tensors, notes = read_tensors(path)
-    try:
-        record = json.loads(notes["run"])
-        _check_same(run, record, path)
-        history = record["history"]
-        run.model.load_state_dict(tensors)
-    except (KeyError, ValueError, RuntimeError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("out", f"{path} ({error!s:.60})", "a checkpoint of such a run") from None
-    run.history[:] = history
-
-
-def _check_same(run: TextRun, record: dict[str, Any], path: Path) -> None:
-    """Refuse to go on with another recipe or shape; more epochs are welcome."""
-    own = {**asdict(run.model.shape), **asdict(run.recipe), "corpus": run.data}
-    other = {**record["shape"], **record["recipe"], "corpus": record.get("data")}
-    refuse_another(path.parent, own, other)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import MissingPackageError
+from attnmargin.base.ragged import part_of, starts_of
 from attnmargin.text.corpus import Corpus
 from attnmargin.text.pieces import Pieces, read_vocabulary, split_words, word_of
 
@@ -95,7 +96,7 @@ def _read_words(texts: list[str], markup: bool) -> tuple[list[str], NDArray[Any]
         found = re.findall(f"{word}(?:'{word})*", plain.lower().replace("’", "'"))
         row = [number(word, len(place)) for word in found]
         parts.append(np.fromiter(row, np.int32, len(row)))
-    start = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
+    start = starts_of([len(part) for part in parts])
     ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
     return list(place), ids, start
 
@@ -139,13 +140,10 @@ def _expand(
     """Every word replaced by its tokens."""
     place: dict[str, int] = {}
     rows = [[place.setdefault(token, len(place)) for token in tokens] for tokens in spelled]
-    sizes = np.array([len(row) for row in rows], dtype=np.int64)
-    flat = np.fromiter(chain.from_iterable(rows), np.int32, int(sizes.sum()))
-    first = np.concatenate(([0], np.cumsum(sizes)))[:-1]
-    length = sizes[ids]
-    ends = np.concatenate(([0], np.cumsum(length)))
-    shift = np.repeat((first[ids] - ends[:-1]), length)
-    return list(place), flat[shift + np.arange(len(shift))], ends[start]
+    first = starts_of([len(row) for row in rows])
+    flat = np.fromiter(chain.from_iterable(rows), np.int32, int(first[-1]))
+    entries, ends = part_of(first, ids)
+    return list(place), flat[entries], ends[start]
 
 
 def _purge(
@@ -156,6 +154,6 @@ def _purge(
     keep = count >= least
     number = np.cumsum(keep) - 1
     inside = keep[ids]
-    ends = np.concatenate(([0], np.cumsum(inside)))
+    ends = starts_of(inside)
     kept = [word for word, good in zip(vocabulary, keep, strict=True) if good]
     return kept, number[ids[inside]].astype(np.int32), ends[start]

@@ -1,6 +1,5 @@
 """Training of the token models on labelled sequences: AdamW with steps of the rate, and resume."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -15,11 +14,11 @@ from torch.nn import functional as F
 
 from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import make_folder
 from attnmargin.base.progress import Progress
-from attnmargin.base.safetensors import read_tensors, refuse_another, write_tensors
+from attnmargin.base.ragged import owners_of
 from attnmargin.base.seeds import seed_of
-from attnmargin.text.classifier.training import Batches, check_loss
+from attnmargin.text.batches import Batches
+from attnmargin.text.epochs import epoch_row, resume, run_epochs
 from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.models import TokenModel
 
@@ -93,7 +92,7 @@ def train_tokens(
     Args:
         pieces: token ids with labels 0 and 1, each sequence with at least one token; see
             :func:`attnmargin.text.clean_tokens`.
-        out: a folder for the checkpoint ``model.safetensors``.
+        out: a folder for checkpoints (``model.safetensors``, ``run.json``).
         look: called with the run after every epoch.
 
     Example:
@@ -117,18 +116,21 @@ def train_tokens(
         torch.manual_seed(seed_of("token model", base=own.seed))
         run = TokenRun(TokenModel(S, own.d, own.layers).to(target), own, data=pieces.digest())
     optimiser = torch.optim.AdamW(run.model.parameters(), lr=own.lr, weight_decay=own.decay)
-    folder = None if out is None else make_folder(out, "out")
-    if folder is not None:
-        _resume(run, optimiser, folder)
+    save = resume(run, out, lambda tensors: _load(run, optimiser, tensors))
     data = _Bags(pieces, target)
-    while len(run.history) < own.epochs:
-        row = _epoch(run, optimiser, data, progress)
-        check_loss(row["loss"], own.lr)
-        run.history.append(row)
-        if folder is not None:
-            _save(run, optimiser, folder)
+
+    def after() -> None:
+        save(_state(run, optimiser))
         if look is not None:
             look(run)
+
+    run_epochs(
+        run,
+        own.lr,
+        lambda: len(run.history) >= own.epochs,
+        lambda k: _epoch(run, optimiser, data, k, progress),
+        after,
+    )
     return run
 
 
@@ -138,7 +140,7 @@ class _Bags:
 
     def __init__(self, pieces: Pieces, device: torch.device) -> None:
         S, n = len(pieces.vocabulary), len(pieces)
-        places = np.repeat(np.arange(n), pieces.lengths) * S + pieces.ids
+        places = owners_of(pieces.start) * S + pieces.ids
         pairs, counts = np.unique(places, return_counts=True)
         start = np.searchsorted(pairs, np.arange(n + 1) * S)
         distinct = Pieces(pairs % S, start, pieces.labels, pieces.vocabulary)
@@ -153,9 +155,9 @@ class _Bags:
 
 
 def _epoch(
-    run: TokenRun, optimiser: torch.optim.AdamW, data: _Bags, progress: Progress | None
+    run: TokenRun, optimiser: torch.optim.AdamW, data: _Bags, epoch: int, progress: Progress | None
 ) -> dict[str, float]:
-    start, own, epoch = time.perf_counter(), run.recipe, len(run.history)
+    start, own = time.perf_counter(), run.recipe
     for group in optimiser.param_groups:
         group["lr"] = own.lr * 0.1 ** sum(epoch >= drop for drop in own.drops)
     batches = data.texts.shuffled(own.batch, seed_of("token order", epoch, base=own.seed))
@@ -172,8 +174,7 @@ def _epoch(
         if progress is not None:
             progress(epoch * len(batches) + k + 1, own.epochs * len(batches))
     total, right = (sums / len(data.texts.lengths)).tolist()
-    seconds = time.perf_counter() - start
-    return {"epoch": epoch + 1.0, "loss": total, "train": right, "seconds": seconds}
+    return epoch_row(epoch, total, right, start)
 
 
 def _state(run: TokenRun, optimiser: torch.optim.AdamW) -> dict[str, Tensor]:
@@ -185,32 +186,15 @@ def _state(run: TokenRun, optimiser: torch.optim.AdamW) -> dict[str, Tensor]:
     return found
 
 
-def _save(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
-    notes = {"run": json.dumps(run.record())}
-    write_tensors(folder / "model.safetensors", _state(run, optimiser), notes)
-
-
-def _resume(run: TokenRun, optimiser: torch.optim.AdamW, folder: Path) -> None:
-    """Go on from the checkpoint of a folder, if it has one."""
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        return
-    tensors, notes = read_tensors(path)
-    try:
-        record = json.loads(notes["run"])
-        history = record["history"]
-        mine = {**json.loads(json.dumps(asdict(run.recipe))), "corpus": run.data}
-        refuse_another(folder, mine, {**record["recipe"], "corpus": record.get("data")})
-        prefix = "model."
-        run.model.load_state_dict(
-            {k[len(prefix) :]: x for k, x in tensors.items() if k.startswith(prefix)}
-        )
-        for name, x in run.model.named_parameters():
-            keys = ("step", "exp_avg", "exp_avg_sq")
-            optimiser.state[x] = {key: tensors[f"{key}.{name}"].clone() for key in keys}
-            optimiser.state[x]["step"] = optimiser.state[x]["step"].reshape(()).cpu()
-            for key in keys[1:]:
-                optimiser.state[x][key] = optimiser.state[x][key].to(x.device)
-    except (KeyError, RuntimeError, TypeError, json.JSONDecodeError) as error:
-        raise InputError("out", f"{path} ({error!s:.60})", "a checkpoint of such a run") from None
-    run.history[:] = history
+def _load(run: TokenRun, optimiser: torch.optim.AdamW, tensors: dict[str, Tensor]) -> None:
+    """Put tensors by name, see :func:`_state`, into model and optimiser."""
+    prefix = "model."
+    run.model.load_state_dict(
+        {k[len(prefix) :]: x for k, x in tensors.items() if k.startswith(prefix)}
+    )
+    for name, x in run.model.named_parameters():
+        keys = ("step", "exp_avg", "exp_avg_sq")
+        optimiser.state[x] = {key: tensors[f"{key}.{name}"].clone() for key in keys}
+        optimiser.state[x]["step"] = optimiser.state[x]["step"].reshape(()).cpu()
+        for key in keys[1:]:
+            optimiser.state[x][key] = optimiser.state[x][key].to(x.device)

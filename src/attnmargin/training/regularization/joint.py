@@ -30,7 +30,7 @@ class JointSphere:
         self.goal, self.ball, self.radius = goal, Ball(p), 1.0
         v, W = (self._first_head(), None) if init is None else init
         self.V = self.ball.free(v)
-        self._score()
+        self.goal.use_head(self.v)
         self.sphere = Sphere(goal, "W", p, W, None, 0)
 
     def _first_head(self) -> Tensor:
@@ -50,18 +50,11 @@ class JointSphere:
         for _ in range(_TURNS):
             before = torch.cat((self.V / self.ball.norm(self.V), self.sphere.unit()), -1)
             self.V = self.ball.minimum(self._value, self.V, head_radius)
-            self._score()
+            self.goal.use_head(self.v)
             self.sphere.descend(radius)
             after = torch.cat((self.V / self.ball.norm(self.V), self.sphere.unit()), -1)
             if float((after - before).square().sum(-1).max()) < _SETTLED:
                 break
-
-    def _score(self) -> None:
-        """Token scores of the present head."""
-        flat = self.goal.flat
-        assert flat.y is not None
-        gamma = (flat.X @ self.v[:, None, :, None]).squeeze(-1)
-        self.goal.gamma = flat.averaged(flat.y.unsqueeze(-1) * gamma)
 
     def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
         """``log L`` and its gradient in V, for the present weights."""

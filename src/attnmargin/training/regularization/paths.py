@@ -19,8 +19,9 @@ from torch import Tensor
 
 from attnmargin.attention.heads import HeadLike
 from attnmargin.attention.losses import Log, Loss
+from attnmargin.attention.selection import selected_tokens
 from attnmargin.attention.softmax import Objective, Sequences, objective
-from attnmargin.base.arrays import Array, as_tensor, integers
+from attnmargin.base.arrays import Array, as_tensor
 from attnmargin.base.checks import check_kind
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
@@ -168,14 +169,9 @@ def _check(radii: Sequence[float], parameter: str, p: float) -> list[float]:
 
 def _tokens(selection: Array, flat: Sequences) -> Tensor:
     """One token per sequence, ``(B, N)``."""
-    tokens = integers("selection", selection, flat.X)
-    if tokens.numel() and not bool(((tokens >= 0) & (tokens < flat.X.shape[-2])).all()):
-        got = f"tokens from {int(tokens.min())} to {int(tokens.max())}"
-        raise InputError("selection", got, f"tokens from 0 to {flat.X.shape[-2] - 1}")
-    full = (*flat.batch, *flat.queries)
-    if tokens.shape not in (full, torch.Size(flat.queries)):
-        raise InputError("selection", f"shape {tuple(tokens.shape)}", f"{tuple(full)}")
-    return tokens.expand(full).reshape(len(flat.X), -1)
+    T = flat.X.shape[-2]
+    tokens = selected_tokens(selection, flat.X, flat.queries, T, flat.batch)
+    return tokens.reshape(len(flat.X), -1)
 
 
 def _guiding(goal: Objective) -> Objective:

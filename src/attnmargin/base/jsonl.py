@@ -1,0 +1,76 @@
+"""Lines of text files: numbered, in UTF-8, plain or with one JSON object each."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from attnmargin.base.errors import InputError
+
+
+def text_lines(path: str | Path, needs: str) -> Iterator[tuple[int, str]]:
+    """Read lines with their numbers, from 1 on; blank lines and a byte order mark are skipped.
+
+    Args:
+        needs: what the sentence asks for if the file cannot be read.
+
+    Raises:
+        InputError: in one sentence, with the line if it is not in UTF-8.
+    """
+    path = Path(path)
+    try:
+        # Bytes that are not UTF-8 become halves of characters, so that their line is known.
+        with path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
+            for number, line in enumerate(stream, 1):
+                if not _whole(line):
+                    got = f"{_where(path, number)} with bytes that are not UTF-8"
+                    raise InputError("file", got, "text in UTF-8")
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise InputError("file", f"{path!s:.200} ({error.strerror or error})", needs) from None
+
+
+def json_lines(
+    path: str | Path,
+    needs: str,
+    record: str = "one JSON object per line",
+    keys: tuple[str, ...] = (),
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read one JSON object per line, with its number.
+
+    Escapes of half a character, such as ``\\ud800``, are refused: nothing can be written with them.
+
+    Args:
+        needs: what the sentence asks for if the file cannot be read.
+        record: what it asks for if a line is not such an object.
+        keys: names that every object must have.
+
+    Raises:
+        InputError: in one sentence, with file and line.
+    """
+    for number, line in text_lines(path, needs):
+        where = _where(Path(path), number)
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError("file", f"{where} ({error!s:.80})", record) from None
+        if not isinstance(row, dict) or not row.keys() >= set(keys):
+            without = f" without {' and '.join(keys)}" if keys else ""
+            raise InputError("file", f"{where}{without}", record)
+        if "\\u" in line and not _whole(json.dumps(row, ensure_ascii=False)):
+            raise InputError("file", f"{where} with half of a character", "text in UTF-8")
+        yield number, row
+
+
+def _where(path: Path, number: int) -> str:
+    return f"{path}, line {number}"
+
+
+def _whole(text: str) -> bool:
+    """Check that a text has no halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

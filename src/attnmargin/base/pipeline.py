@@ -1,0 +1,107 @@
+"""How numba compiles the kernels.
+
+A kernel is what Python calls; it is made of parts, functions that only compiled code calls. Left to
+itself numba optimises a part, makes machine code of it, and does both anew in every function that
+calls it, level by level. Here a part is only translated: the kernel that it ends up in is optimised
+as a whole, once.
+"""
+
+import gc
+import sys
+from ctypes import PYFUNCTYPE, c_void_p, cast
+from typing import Any, final
+
+from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.untyped_passes import IRProcessing
+
+# What Python meets that calls a part: a SystemError, for only compiled code can.
+_refuse = PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)(lambda *arguments: 0)
+
+
+@final
+class _Part(JITCodeLibrary):
+    """Code that waits for the kernel into which it is linked."""
+
+    def _optimize_final_module(self) -> None:
+        """The kernel does this."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return cast(_refuse, c_void_p).value or 0
+
+    @property
+    def codegen(self) -> "_Part":
+        """What numba tells about the environment of the function, which has no address."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Parts need no environment."""
+
+
+@final
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _AsPart(AnalysisPass):
+    """Prepare the library that numba fills."""
+
+    _name = "as_part"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return False
+
+
+@final
+class PartCompiler(CompilerBase):
+    """The compiler of parts."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_AsPart, IRProcessing)
+        passes.finalize()
+        return [passes]
+
+
+@final
+class Announcer(event.Listener):
+    """Says on standard error that a kernel is about to be compiled; loading one is not worth it.
+
+    Compiling makes many small objects that live until the end: the garbage collector, which would
+    look at them again and again, rests meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._kernels: dict[Any, tuple[str, int]] = {}
+        self._collects = False
+        event.register("numba:compile", self)
+
+    def watch(self, kernel: Any, title: str, seconds: int) -> None:
+        """Announce a kernel, the first time that it has to be compiled."""
+        self._kernels[kernel] = title, seconds
+
+    def on_start(self, event: Any) -> None:
+        kernel = event.data["dispatcher"]
+        if kernel not in self._kernels:
+            return
+        title, seconds = self._kernels[kernel]
+        self._collects = gc.isenabled()
+        gc.disable()
+        if seconds and sys.stderr is not None:
+            takes = f"this takes about {seconds} seconds"
+            line = f"attnmargin: compiling the {title}, once for this machine; {takes}\n"
+            sys.stderr.write(line)
+            sys.stderr.flush()
+        self._kernels[kernel] = title, 0
+
+    def on_end(self, event: Any) -> None:
+        if event.data["dispatcher"] in self._kernels and self._collects:
+            gc.enable()

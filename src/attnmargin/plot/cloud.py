@@ -1,0 +1,81 @@
+"""A cloud of named points as SVG: rest on a point, and it tells its name."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnmargin.plot.panels import COLOURS, Panel, Series
+from attnmargin.plot.svg import Markup, element
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BELOW, _TOP = 440.0, 330.0, 46.0, 10.0, 40.0, 10.0
+Ends = tuple[float, float]
+
+
+def cloud_svg(panel: Panel) -> str:
+    """Write one circle per point of a panel of points; its title is the label and both numbers."""
+    x, y = (_ends(np.concatenate([s[axis] for s in panel["series"]])) for axis in ("x", "y"))
+    dots = [dot for k, series in enumerate(panel["series"]) for dot in _dots(series, k, x, y)]
+    along, up = panel["axes"]
+    below = {"x": _WIDTH / 2, "y": _HEIGHT - 6, "text-anchor": "middle"}
+    frame = {"viewBox": f"0 0 {_WIDTH:.0f} {_HEIGHT:.0f}", "role": "img"}
+    look = {"aria-label": f"{up} against {along}", "font-size": 11, "fill": "currentColor"}
+    drawn = element("svg", {**frame, **look}, *_ticks(x, y), *dots, element("text", below, along))
+    return element("figure", None, drawn, element("figcaption", None, up))
+
+
+def _dots(series: Series, k: int, x: Ends, y: Ends) -> list[Markup]:
+    colour = series.get("colour", k)
+    fill = colour if isinstance(colour, str) else COLOURS[colour % len(COLOURS)]
+    look = {"r": 2.5, "fill": fill, "opacity": 0.6}
+    names = series.get("labels", [""] * len(series["x"]))
+    return [
+        element(
+            "circle",
+            {"cx": _along(a, x), "cy": _up(b, y), **look},
+            element("title", None, f"{name}: {a:+.2f}, {b:+.2f}"),
+        )
+        for a, b, name in zip(series["x"], series["y"], names, strict=True)
+    ]
+
+
+def _along(value: Any, ends: Ends) -> float:
+    return _LEFT + float(value - ends[0]) / (ends[1] - ends[0]) * (_WIDTH - _LEFT - _RIGHT)
+
+
+def _up(value: Any, ends: Ends) -> float:
+    return _TOP + float(ends[1] - value) / (ends[1] - ends[0]) * (_HEIGHT - _TOP - _BELOW)
+
+
+def _ends(values: NDArray[Any]) -> Ends:
+    """Both ends of an axis that shows values and zero, with some room."""
+    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    room = 0.04 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _ticks(x: Ends, y: Ends) -> list[Markup]:
+    """Lines with numbers along both axes."""
+    parts = []
+    bottom, line = _HEIGHT - _BELOW, {"stroke": "#8884"}
+    for value in _round_values(*x):
+        a = _along(value, x)
+        parts += [
+            element("line", {"x1": a, "x2": a, "y1": _TOP, "y2": bottom, **line}),
+            element("text", {"x": a, "y": bottom + 14, "text-anchor": "middle"}, f"{value:g}"),
+        ]
+    for value in _round_values(*y):
+        b = _up(value, y)
+        parts += [
+            element("line", {"x1": _LEFT, "x2": _WIDTH - _RIGHT, "y1": b, "y2": b, **line}),
+            element("text", {"x": _LEFT - 6, "y": b + 4, "text-anchor": "end"}, f"{value:g}"),
+        ]
+    return parts
+
+
+def _round_values(low: float, high: float) -> list[float]:
+    """Some round numbers between the ends."""
+    size = 10.0 ** np.floor(np.log10((high - low) / 4.0))
+    step = next(size * k for k in (1.0, 2.0, 5.0, 10.0) if size * k >= (high - low) / 6.0)
+    first, last = int(np.ceil(low / step)), int(np.floor(high / step))
+    return [round(k * step, 10) for k in range(first, last + 1)]
