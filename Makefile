@@ -19,10 +19,12 @@ $(READY): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/attnmargin demo --out demo
 
-# numba's cache does not see a change in a file that another one imports: drop what is stale.
-test: lint
-	for file in src/attnmargin/*.py src/attnmargin/*/*.py; do find src -name '*.nbi' ! -newer $$file -delete; done
-	$(BIN)/python -m pytest
+# numba's cache does not see a change in a file that another one imports: drop what is stale. The
+# kernels are compiled beside the linters, once for all workers.
+test: setup
+	find src -name '*.nbi' ! -newer "$$(find src -name '*.py' -exec ls -t {} + | head -n 1)" -delete
+	$(BIN)/python -m tests.warm & $(MAKE) --no-print-directory lint && wait
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 lint: setup
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import attnmargin as am
+from attnmargin.data.demo_reviews import review_data
 from attnmargin.papers.c.graphs import SEQUENCES
 from tests.commands import write
 
@@ -25,3 +26,10 @@ def data_file(tmp_path: Path) -> Path:
 def seven_file(tmp_path: Path) -> Path:
     rows = [json.dumps({"tokens": x, "next": y}) for x, y in SEQUENCES]
     return write(tmp_path / "seven.jsonl", rows)
+
+
+@pytest.fixture(scope="session")
+def demo() -> tuple[am.Prediction, am.Confirmation]:
+    """The reviews of the demo: what is predicted, and what training says."""
+    prediction = am.predict(review_data())
+    return prediction, am.confirm(prediction)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import attnmargin as am
 from attnmargin.base.compiled import in_threads, one_thread
 from attnmargin.training import weights
+from tests.problems import optimal_problem
 
 TOY = """
 import numpy as np
@@ -140,3 +141,23 @@ def test_long_runs_are_waited_for_with_patience(monkeypatch: pytest.MonkeyPatch)
         am.train(data, method=method, p=p, steps=6000, record=6000)
         am.train(data, method=method, p=p, steps=6)
     assert asked == [True, *[False] * 6] * 2
+
+
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize("norm", ["fro", "nuc", 3.0])
+def test_answers_do_not_depend_on_threads(norm: str | float) -> None:
+    problem = optimal_problem(am.random_data(3, 4, 5, trials=64, name="threads"))
+    first = am.solve(problem, norm)
+    torch.set_num_threads(1)
+    second = am.solve(problem, norm)
+    assert torch.equal(first.W, second.W)
+    assert torch.equal(first.dual, second.dual)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_failure_in_a_thread_is_raised() -> None:
+    def kernel(part: NDArray[np.float64]) -> None:
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        in_threads(kernel, [np.zeros(100)], 100)

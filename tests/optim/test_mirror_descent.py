@@ -220,7 +220,6 @@ def test_save_load_continue_gives_the_same_bits(p: float) -> None:
     assert fit(again, optimiser, scheduler, 5) == first
 
 
-@pytest.mark.slow
 # torch's own compiler imports what it calls deprecated.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("p", [1.1, 2.0, 3.0])

@@ -5,13 +5,12 @@ import pytest
 import torch
 
 import attnmargin as am
-from attnmargin.data.demo_reviews import REVIEWS, review_data
+from attnmargin.data.demo_reviews import REVIEWS
 from tests.instances import counterexample_to_theorem_4, orthonormal
 
 
-def test_confirm_agrees_with_a_guarantee() -> None:
-    prediction = am.predict(review_data())
-    result = am.confirm(prediction)
+def test_confirm_agrees_with_a_guarantee(demo: tuple[am.Prediction, am.Confirmation]) -> None:
+    prediction, result = demo
     words = [r.words[t] for r, t in zip(REVIEWS, result.selection.tolist(), strict=True)]
     assert words == ["dull", "wonderful", "great", "slow", "boring", "brilliant"]
     assert prediction.verdict == am.Verdict.GUARANTEED
@@ -68,7 +67,7 @@ def test_mixtures_have_a_finite_part_and_training_finds_both() -> None:
     share = am.selections.optimal_composition(data, head)
     logits = am.logits(data, prediction.finite.W).masked_fill(~prediction.selection, -torch.inf)
     torch.testing.assert_close(torch.softmax(logits, -1), share, atol=1e-9, rtol=0)
-    result = am.confirm(prediction, steps=20_000, lr=0.02)
+    result = am.confirm(prediction, steps=8000, lr=0.05)
     assert bool(result.agrees.all())
     assert float(result.own_correlation.min()) > 0.95
     torch.testing.assert_close(am.probabilities(data, result.run.W[-1]), share, atol=0.02, rtol=0)

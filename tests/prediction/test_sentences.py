@@ -3,16 +3,14 @@
 import pytest
 
 import attnmargin as am
-from attnmargin.data.demo_reviews import review_data
 from attnmargin.prediction.sentences import headline, verdict_sentence
 from attnmargin.prediction.words import name_tokens
 from attnmargin.report.pages.demo import review_words
 from tests.instances import contradiction, counterexample_to_theorem_4, identity_data, orthonormal
 
 
-def test_headlines() -> None:
-    words = review_words()
-    sure = am.predict(review_data())
+def test_headlines(demo: tuple[am.Prediction, am.Confirmation]) -> None:
+    words, sure = review_words(), demo[0]
     assert headline(sure, words).startswith("Attention will learn to select “dull”, “wonderful”")
     unsure = am.predict(counterexample_to_theorem_4())
     assert headline(unsure, name_tokens(unsure.data)) == (

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import pytest
 
 import attnmargin as am
-from attnmargin.data.demo_reviews import review_data
 from attnmargin.prediction.words import name_tokens
 from attnmargin.report.pages.demo import review_words
 from attnmargin.report.pages.prediction import prediction_page
@@ -45,15 +44,15 @@ def parsed(page: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def demo() -> tuple[am.Prediction, am.Confirmation]:
-    prediction = am.predict(review_data())
-    return prediction, am.confirm(prediction)
-
-
-def test_the_demo_page_has_every_part(demo: tuple[am.Prediction, am.Confirmation]) -> None:
+def page(demo: tuple[am.Prediction, am.Confirmation]) -> str:
     prediction, result = demo
-    page = prediction_page(prediction, review_words(), result)
-    text = parsed(page)
+    return prediction_page(prediction, review_words(), result)
+
+
+def test_the_demo_page_has_every_part(
+    demo: tuple[am.Prediction, am.Confirmation], page: str
+) -> None:
+    prediction, text = demo[0], parsed(page)
     for title in (
         "The words used here", "What attention will select", "By what margin", "How it looks",
         "Training confirms it", "Could it end elsewhere?", "Why: what the papers say",
@@ -67,11 +66,7 @@ def test_the_demo_page_has_every_part(demo: tuple[am.Prediction, am.Confirmation
     assert "0.775" in text
 
 
-def test_pages_need_no_network_and_pictures_have_words(
-    demo: tuple[am.Prediction, am.Confirmation],
-) -> None:
-    prediction, result = demo
-    page = prediction_page(prediction, review_words(), result)
+def test_pages_need_no_network_and_pictures_have_words(page: str) -> None:
     assert not re.findall(r'(?:src|href)="(?!#)', page)
     assert "<script" not in page
     assert "@import" not in page
@@ -83,10 +78,9 @@ def test_pages_need_no_network_and_pictures_have_words(
     assert "#010203" not in page  # ink takes the colour of the text
 
 
-def test_same_prediction_same_page(demo: tuple[am.Prediction, am.Confirmation]) -> None:
+def test_same_prediction_same_page(demo: tuple[am.Prediction, am.Confirmation], page: str) -> None:
     prediction, result = demo
-    first, second = (prediction_page(prediction, review_words(), result) for _ in range(2))
-    assert first == second
+    assert prediction_page(prediction, review_words(), result) == page
 
 
 @pytest.mark.parametrize("how", [{}, {"parameter": "KQ"}, {"p": 3.0}])
@@ -114,9 +108,7 @@ def test_odd_words_are_plain_text() -> None:
     assert "costs $5 & <more>" in text
 
 
-def test_ids_are_unique(demo: tuple[am.Prediction, am.Confirmation]) -> None:
-    prediction, result = demo
-    page = prediction_page(prediction, review_words(), result)
+def test_ids_are_unique(page: str) -> None:
     names = re.findall(r'\bid="([^"]+)"', page)
     assert len(names) > 100
     assert len(set(names)) == len(names)

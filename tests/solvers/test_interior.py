@@ -71,7 +71,7 @@ def test_a_warm_start_of_the_wrong_shape_is_refused(norm: str | float) -> None:
 
 @each_norm
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 4), T=st.integers(2, 5), d=st.integers(1, 6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_small_instance_is_settled(
     norm: str | float, seed: int, n: int, T: int, d: int
 ) -> None:
