@@ -263,3 +263,12 @@ def test_logarithmic_axes_take_every_kind(kind: str) -> None:
     panel["logarithmic"] = (True, True)
     panel["series"][0]["x"] = np.arange(1, 4)
     assert draw_panel(panel).axes[0].get_xscale() == "log"
+
+
+def test_names_stay_inside_of_axes_that_fit_their_data() -> None:
+    panel = panel_of("points", x=np.array([100.0, 150.0, 200.0]))
+    names: Any = {**panel["series"][0], "kind": "names", "labels": ["", "", "a long name"]}
+    panel["series"].append(names)
+    last: Any = draw_panel(panel).axes[0].texts[-1]
+    assert last.get_text() == "a long name"
+    assert last.xyann[0] < -50.0  # to the left of a point at the right edge
