@@ -167,8 +167,12 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path: Path) -> None:
     (tmp_path / "texts.csv").write_text(f"text,label\n{texts}\n")
     words = ["tokens", str(tmp_path / "texts.csv"), "--least", "1", "--epochs", "100000", "--out",
              str(tmp_path / "run")]  # fmt: skip
-    process = subprocess.Popen([sys.executable, "-m", "attnmargin", *words], stderr=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "attnmargin", *words],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        # A shell that runs the tests in the background has them ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
     deadline = time.monotonic() + 120
     while not (tmp_path / "run" / "model.safetensors").is_file() and time.monotonic() < deadline:
         time.sleep(0.1)
