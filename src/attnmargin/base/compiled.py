@@ -1,9 +1,14 @@
 """What the compiled kernels need: a compiler, tensors on the CPU, threads."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, wraps
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
+from subprocess import DEVNULL, Popen
 from threading import Lock, Thread
 from typing import Any, ParamSpec, TypeVar, final
 
@@ -120,3 +125,33 @@ def in_threads(
         helper.join()
     if failures:
         raise failures[0]
+
+
+@contextmanager
+def compiled_beside(first: str, second: str) -> Iterator[None]:
+    """Compile the kernel of the second module in another process while the first one's is.
+
+    numba compiles one function at a time in a process, and keeps what it compiled on disk, where
+    this process finds it. Where that fails, the kernel is compiled when it is called, as usual.
+    """
+    if _is_compiled(first) or _is_compiled(second) or not sys.executable:
+        yield
+        return
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; "
+        f"from {second} import smallest, solve_rows; solve_rows(*smallest())"
+    )
+    process = Popen([sys.executable, "-c", code], stdout=DEVNULL)
+    try:
+        yield
+        process.wait()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _is_compiled(module: str) -> bool:
+    """Whether a kernel is in memory or, as far as file names tell, on disk."""
+    kernel = import_module(module).solve_rows
+    name = f"{module.rsplit('.', 1)[1]}.solve_rows-*.nbi"
+    return bool(kernel.signatures) or any(Path(kernel.stats.cache_path).glob(name))

@@ -47,7 +47,7 @@ def solve(
     """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem)."""
     from attnmargin.cli.inputs import read_problem
     from attnmargin.report.solutions import solution_record
-    from attnmargin.solvers import solve as solve_problem
+    from attnmargin.solvers.entry import solve as solve_problem
 
     problem = read_problem(file, select)
     with waiting("solving"):

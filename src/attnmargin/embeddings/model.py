@@ -22,7 +22,7 @@ from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 from attnmargin.margin.builders import embedding_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.solution import Solution
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.training import Trajectory, gradient_flow
 
 # Logits of selected tokens differ by no more than this share of the spread of all.

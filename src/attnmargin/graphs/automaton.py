@@ -20,7 +20,7 @@ from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.newton import Choices, minimum
 from attnmargin.graphs.problem import check_graphs, graph_problem
 from attnmargin.margin.problem import margin_problem
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 
 # Tokens whose margins differ by less than this are level.
 _LEVEL = 1e-6

@@ -11,7 +11,7 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.norms import Norm
 from attnmargin.margin.solution import Solution
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.training import Trajectory
 from attnmargin.training.measures import correlation, decided
 

@@ -17,7 +17,7 @@ from attnmargin.margin.builders import token_problem
 from attnmargin.margin.implied import implied_method
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.selections.local_optimality import locality
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.theory.staying import excess_loss, staying_loss
 from attnmargin.training import Trajectory, train
 from attnmargin.training.measures import composed_correlation, correlation, decided

@@ -27,7 +27,7 @@ from attnmargin.prediction.verdict import Verdict
 from attnmargin.selections.composition import optimal_composition, unique_composition
 from attnmargin.selections.local_optimality import support_of
 from attnmargin.selections.search import Search
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.theory.check import Check, Outcome, holds
 from attnmargin.theory.facts import PREDICTED, Facts
 from attnmargin.theory.sets import set_checks

@@ -12,7 +12,7 @@ from attnmargin.attention.softmax import Sequences, sequences
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.problem import margin_problem
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 
 # Shares below this are zero: they are multipliers of rows that do not touch.
 _NOTHING = 1e-12

@@ -17,7 +17,7 @@ from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Norm
 from attnmargin.margin.solution import Solution, support_tokens
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 
 # Largest gap and violation of a solution whose support tokens can be told from the others. Where
 # ‖W‖ is a million times that of a single row, rounding keeps the Frobenius gap above 1e-12.

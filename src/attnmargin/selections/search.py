@@ -29,7 +29,7 @@ from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius, Norm, as_norm
 from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import Locality, locality
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 
 # Numbers that the rows of one batched solve may have together.
 _CHUNK = 1 << 21

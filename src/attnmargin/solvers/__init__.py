@@ -1,6 +1,1 @@
-"""Solvers of margin problems: one file per method, one entry :func:`solve`."""
-
-from attnmargin.solvers.entry import solve
-from attnmargin.solvers.path import solve_path
-
-__all__ = ["solve", "solve_path"]
+"""Solvers of margin problems: one folder per family of norms, one entry ``entry.solve``."""

@@ -26,7 +26,7 @@ from attnmargin.margin.problem import margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import support_of
 from attnmargin.selections.search import Search, local_selections
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.theory.staying import staying_step
 
 # The parameterisations that a prediction is about: (v, W) has no fixed scores.

@@ -13,7 +13,7 @@ from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.solution import Solution
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.theory.check import Check, Outcome, holds, number, outcome
 
 # How far C Eᵀ may be from the identity.

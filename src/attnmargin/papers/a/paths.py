@@ -24,7 +24,7 @@ from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.cones import score_barrier
 from attnmargin.selections.local_optimality import locality
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.training import regularization_path, train
 from attnmargin.training.measures import correlation, misalignment
 

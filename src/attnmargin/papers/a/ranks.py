@@ -21,7 +21,7 @@ from attnmargin.papers.engine.experiment import (
 )
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.training import train
 from attnmargin.training.measures import misalignment
 

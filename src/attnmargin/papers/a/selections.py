@@ -29,7 +29,7 @@ from attnmargin.papers.engine.experiment import (
 )
 from attnmargin.papers.engine.series import share_curve
 from attnmargin.plot.panels import Panel, Picture, Series
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.theory.paper_a import AVERAGE_MARGIN
 
 GAP = 0.1

@@ -20,7 +20,7 @@ from attnmargin.papers.engine.experiment import (
 )
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.local_optimality import label_margin
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.training import train
 from attnmargin.training.measures import correlation, token_probability
 

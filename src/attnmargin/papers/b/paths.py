@@ -26,7 +26,7 @@ from attnmargin.papers.engine.experiment import (
 )
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 from attnmargin.training import Trajectory, regularization_path, train
 from attnmargin.training.measures import bregman, fit_rate
 

@@ -19,7 +19,7 @@ from attnmargin.graphs import (
 from attnmargin.graphs.next_token import next_token_data, next_token_head, random_next_tokens
 from attnmargin.margin.solution import Solution
 from attnmargin.papers.engine.experiment import Task
-from attnmargin.solvers import solve
+from attnmargin.solvers.entry import solve
 
 # Draws per kept instance, at most.
 _MOST = 10

@@ -11,6 +11,7 @@ from attnmargin.margin.problem import MarginProblem, RowNames
 from attnmargin.solvers.frobenius.lockstep import solve_lockstep
 
 METHODS = ("active-set", "lockstep")
+FROBENIUS_KERNEL = "attnmargin.solvers.frobenius.active_set"
 
 Answer = tuple[Tensor, Tensor, Tensor, Tensor]
 

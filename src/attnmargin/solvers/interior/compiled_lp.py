@@ -8,9 +8,10 @@ Grouped by query, the Schur matrix of weights ``D`` on the entries of W has the 
 so that W may have any width at little cost.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnmargin.base.kernels import Bools, Floats, Ints, add, copy, copy_rows, dot, jit, kernel
 from attnmargin.solvers.frobenius.basis import apply, lower, upper
@@ -299,6 +300,13 @@ def _solve(P: Rows, at: Point, start: Start, powers: Floats, dual: Floats, W: Fl
             if not _advance(P, at, move, bend, _step(P, at, move, least, careful)):
                 break
     return steps
+
+
+def smallest() -> list[NDArray[Any]]:
+    """Arguments of :func:`solve_rows` for no problem at all: enough to compile it."""
+    row, one = np.empty((0, 1)), np.empty((0, 1, 1))
+    free = np.empty((0, 1), np.bool_)
+    return [one, one, row, free, row, row, one, np.empty((0, 2)), row, one, np.empty(0, np.int64)]
 
 
 @kernel("ℓp solver", 5)

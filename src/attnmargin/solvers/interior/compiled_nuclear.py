@@ -6,9 +6,10 @@ are grouped by query: the Schur matrix needs ``T_j z_k`` once for every row j an
 Step lengths come from trial Cholesky factors instead of eigenvalues.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnmargin.base.kernels import (
     Bools,
@@ -253,6 +254,13 @@ def _solve(P: Rows, at: Point, start: tuple[Floats, Floats, float], dual: Floats
             if not _advance(at, move, _step(P, at, move, careful)):
                 break
     return steps
+
+
+def smallest() -> list[NDArray[Any]]:
+    """Arguments of :func:`solve_rows` for no problem at all: enough to compile it."""
+    row, one = np.empty((0, 1)), np.empty((0, 1, 1))
+    free = np.empty((0, 1), np.bool_)
+    return [one, one, row, free, row, row, np.empty(0), row, one, np.empty(0, np.int64)]
 
 
 @kernel("nuclear solver", 7)

@@ -42,6 +42,8 @@ from attnmargin.solvers.interior.walk import (
     unit_rows,
 )
 
+_KERNEL = "attnmargin.solvers.interior.compiled_lp"
+
 
 @final
 @dataclass
@@ -176,7 +178,9 @@ def solve_lp(problem: MarginProblem, p: float, warm: Warm | None, method: str) -
     """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
     walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
     first = 2.0 if warm is None or warm.p is None or (warm.p < 2.0) != (p < 2.0) else warm.p
-    return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk, first, p))
+    return solve_from_frobenius(
+        problem, warm, method, partial(_solve_members, walk, first, p), _KERNEL
+    )
 
 
 def _solve_members(
@@ -214,7 +218,7 @@ def _walk_compiled(
     B, M, d = unit.left.shape
     W = start.W.unflatten(-1, (d, -1))
     rows = (unit.left, unit.query, unit.b, unit.free, start.dual, start.slack, W)
-    given = [x.numpy() for x in rows]
+    given = [np.ascontiguousarray(x.numpy()) for x in rows]
     answer = [np.empty((B, M)), np.empty(W.shape), np.empty(B, int)]
     in_threads(solve_rows, [*given, np.tile(powers, (B, 1)), *answer], B)
     dual, W, steps = (torch.from_numpy(part) for part in answer)

@@ -42,6 +42,8 @@ from attnmargin.solvers.interior.walk import (
     unit_rows,
 )
 
+_KERNEL = "attnmargin.solvers.interior.compiled_nuclear"
+
 
 @final
 @dataclass
@@ -215,7 +217,7 @@ def _start(unit: UnitRows, query: Tensor) -> _Point:
 def solve_nuclear(problem: MarginProblem, warm: Warm | None, method: str) -> Answer:
     """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
     walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
-    return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk))
+    return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk), _KERNEL)
 
 
 def _solve_members(
@@ -245,7 +247,7 @@ def _walk_compiled(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor
 
     left = _span(unit.left)[1].contiguous()
     rows = (left, query.contiguous(), unit.b, unit.free, start.dual, start.slack)
-    given = [x.numpy() for x in (*rows, start.Y[:, 0, 0])]
+    given = [np.ascontiguousarray(x.numpy()) for x in (*rows, start.Y[:, 0, 0])]
     answer = [np.empty(x.shape) for x in (start.dual, start.Y)] + [np.empty(len(left), int)]
     in_threads(solve_rows, [*given, *answer], len(left))
     dual, Y, steps = (torch.from_numpy(part) for part in answer)

@@ -1,15 +1,17 @@
 """What interior-point methods share: step lengths, and the walk along the central path."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Protocol, Self, TypeVar, final
 
 import torch
 from torch import Tensor
 
+from attnmargin.base.compiled import compiled_beside
 from attnmargin.margin.norms import Frobenius, scaled_norm
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.solvers.frobenius.method import Answer, flatten, solve_frobenius
+from attnmargin.solvers.frobenius.method import FROBENIUS_KERNEL, Answer, flatten, solve_frobenius
 from attnmargin.solvers.interior.schedule import (
     CAREFUL_ITERATIONS,
     ENOUGH,
@@ -111,15 +113,17 @@ def solve_from_frobenius(
     warm: Warm | None,
     method: str,
     solve_members: Callable[[MarginProblem, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+    kernel: str,
 ) -> Answer:
     """Solve in another norm, with the Frobenius solution as the way in.
 
     Feasibility does not depend on the norm: the Frobenius solution gives the proofs of
     infeasibility, and the scale of the others. Its multipliers are where they start, unless a
-    warm start has others.
+    warm start has others. ``kernel`` names the module of the compiled walk.
     """
     start = None if warm is None else warm.rows()
-    frobenius = solve_frobenius(problem, start, _FROBENIUS[method])
+    with compiled_beside(FROBENIUS_KERNEL, kernel) if method == "interior" else nullcontext():
+        frobenius = solve_frobenius(problem, start, _FROBENIUS[method])
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
