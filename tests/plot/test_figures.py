@@ -197,7 +197,7 @@ def test_one_wrong_thing_each(
         (lambda: plot.tokens(3), "prediction: got a int; needs an instance of am.Prediction"),
         (lambda: plot.tokens(prediction, 3), "sequence: got 3; needs a sequence from 0 to 2"),
         (lambda: plot.tokens(am.predict(hidden), 1), "sequence: got 1, which the mask hides"),
-        (lambda: plot.tokens(prediction, 0, [["a"]]), "words: got 1 rows of"),
+        (lambda: plot.tokens(prediction, 0, [["a"]]), "words: got 1 row of"),
         (lambda: plot.tokens(impossible), "prediction: got a selection that no W can make"),
         (lambda: plot.tokens(prediction, confirmation=1), "confirmation: got a int"),
         (lambda: plot.alignment(prediction), "confirmation: got a Prediction"),

@@ -178,7 +178,7 @@ def test_one_row_in_closed_form() -> None:
         ({"lr": [0.1, 0.1]}, "lr: got shape (2,)"),
         ({"steps": -1}, "steps: got -1"),
         ({"record": 0}, "record: got 0"),
-        ({"penalty": -1.0}, "penalty: got -1.0"),
+        ({"penalty": -1.0}, "penalty: got -1"),
         ({"init": [[1.0]]}, "init: got shape (1, 1)"),
         ({"parameter": "KQ", "init": [[1.0]]}, "a pair (K, Q)"),
         ({"parameter": "KQ", "width": 0}, "width: got 0"),
