@@ -28,12 +28,18 @@ jit_inline = njit(forceinline=True, **_part)
 _announcer = Announcer()
 
 
-def kernel(title: str, seconds: int) -> Callable[[Any], Any]:
-    """What Python calls, kept on disk; it takes about so many seconds to compile."""
+def kernel(title: str, seconds: int, *, plain: bool = False) -> Callable[[Any], Any]:
+    """Make a function that Python calls, kept on disk.
+
+    Args:
+        title: what it is called while it is compiled.
+        seconds: how long that takes, about.
+        plain: whether few optimisation passes make code that is as fast.
+    """
 
     def compiled(function: Any) -> Any:
         dispatcher = njit(forceinline=False, cache=True, **_options)(function)
-        _announcer.watch(dispatcher, title, seconds)
+        _announcer.watch(dispatcher, title, seconds, plain)
         return dispatcher
 
     return compiled

@@ -11,12 +11,16 @@ import sys
 from ctypes import PYFUNCTYPE, c_void_p, cast
 from typing import Any, final
 
+from numba.core import config as numba_config
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.untyped_passes import IRProcessing
 
+_config: Any = numba_config  # made of the environment, so that type checkers see nothing in it
+# The level of optimisation of plain kernels.
+_FEW_PASSES = 1
 # What Python meets that calls a part: a SystemError, for only compiled code can.
 _refuse = PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)(lambda *arguments: 0)
 
@@ -76,25 +80,31 @@ class Announcer(event.Listener):
     """Says on standard error that a kernel is about to be compiled; loading one is not worth it.
 
     Compiling makes many small objects that live until the end: the garbage collector, which would
-    look at them again and again, rests meanwhile.
+    look at them again and again, rests meanwhile. A plain kernel is optimised by fewer passes,
+    where they make the same code in less time. numba's lock keeps other compilations out.
     """
 
     def __init__(self) -> None:
         self._kernels: dict[Any, tuple[str, int]] = {}
-        self._collects = False
+        self._plain: set[Any] = set()
+        self._collects, self._level = False, _config.OPT
         event.register("numba:compile", self)
 
-    def watch(self, kernel: Any, title: str, seconds: int) -> None:
+    def watch(self, kernel: Any, title: str, seconds: int, plain: bool) -> None:
         """Announce a kernel, the first time that it has to be compiled."""
         self._kernels[kernel] = title, seconds
+        if plain:
+            self._plain.add(kernel)
 
     def on_start(self, event: Any) -> None:
         kernel = event.data["dispatcher"]
         if kernel not in self._kernels:
             return
         title, seconds = self._kernels[kernel]
-        self._collects = gc.isenabled()
+        self._collects, self._level = gc.isenabled(), _config.OPT
         gc.disable()
+        if kernel in self._plain:
+            _config.OPT = type(_config.OPT)(_FEW_PASSES)
         if seconds and sys.stderr is not None:
             takes = f"this takes about {seconds} seconds"
             line = f"attnmargin: compiling the {title}, once for this machine; {takes}\n"
@@ -103,5 +113,8 @@ class Announcer(event.Listener):
         self._kernels[kernel] = title, 0
 
     def on_end(self, event: Any) -> None:
-        if event.data["dispatcher"] in self._kernels and self._collects:
+        if event.data["dispatcher"] not in self._kernels:
+            return
+        _config.OPT = self._level
+        if self._collects:
             gc.enable()

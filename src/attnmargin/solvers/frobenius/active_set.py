@@ -349,7 +349,7 @@ def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tupl
     return outcome, iterations
 
 
-@kernel("Frobenius solver", 6)
+@kernel("Frobenius solver", 6, plain=True)
 def solve_rows(
     left: Floats,
     query: Floats,

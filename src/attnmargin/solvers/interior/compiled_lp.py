@@ -275,7 +275,7 @@ def _solve(P: Rows, at: Point, start: Start, powers: Floats, dual: Floats, W: Fl
     dual and W receive the best point.
     """
     goal, record, steps = powers[1], np.inf, 0
-    move = Move(np.empty_like(at.dual), np.empty_like(at.dual), np.empty_like(at.W))
+    move = Move(np.empty(at.dual.shape), np.empty(at.dual.shape), np.empty(at.W.shape))
     for careful in (False, True):
         _begin(at, start)
         for k in range(CAREFUL_ITERATIONS if careful else ITERATIONS):
@@ -309,7 +309,7 @@ def smallest() -> list[NDArray[Any]]:
     return [one, one, row, free, row, row, one, np.empty((0, 2)), row, one, np.empty(0, np.int64)]
 
 
-@kernel("ℓp solver", 5)
+@kernel("ℓp solver", 4, plain=True)
 def solve_rows(
     left: Floats,
     query: Floats,

@@ -78,7 +78,8 @@ def _target(at: Point, before: Move, mu: float) -> Floats:
 @jit
 def _multipliers(P: Rows, at: Point, scaled: Floats, mu: float, move: Move) -> None:
     """dλ and ds of the step, in place of those of the step before."""
-    part, curve, rest = np.empty_like(at.M), np.empty_like(at.M), np.empty(P.b.size)
+    d, q = at.M.shape
+    part, curve, rest = np.empty((d, q)), np.empty((d, q)), np.empty(P.b.size)
     product(at.M, scaled, part)
     product(move.M, move.Y, curve)
     for i in range(part.shape[0]):
@@ -135,7 +136,7 @@ def _length(P: Rows, at: Point, move: Move) -> float:
     """The longest step ≤ 1 that keeps λ, s, Y and F positive."""
     step = ratio_step(P.free, at.dual, move.dual, 1.0 / NUCLEAR_STAY_INSIDE)
     step = ratio_step(P.free, at.slack, move.slack, step)
-    trial = np.empty_like(at.Y)
+    trial = np.empty(at.Y.shape)
     if _inside(at, move, step, trial):
         return NUCLEAR_STAY_INSIDE * step
     good, bad = 0.0, step
@@ -219,7 +220,7 @@ def _begin(P: Rows, at: Point, dual: Floats, slack: Floats, scale: float) -> Non
 @jit
 def _keep(at: Point, dual: Floats, Y: Floats) -> None:
     """Write down λ and, in the basis of the queries' span, Y."""
-    half = np.empty_like(at.Y)
+    half = np.empty(at.Y.shape)
     copy(dual, at.dual)
     product(at.basis, at.Y, half)
     for a in range(at.f.size):
@@ -235,7 +236,7 @@ def _solve(P: Rows, at: Point, start: tuple[Floats, Floats, float], dual: Floats
     """
     q, record, steps = at.f.size, np.inf, 0
     rows, square = np.empty((2, P.b.size)), np.empty((3, q, q))
-    move = Move(rows[0], rows[1], square[0], square[1], np.empty_like(at.M), square[2])
+    move = Move(rows[0], rows[1], square[0], square[1], np.empty(at.M.shape), square[2])
     _begin(P, at, *start)
     _keep(at, dual, Y)
     for careful in (False, True):
@@ -263,7 +264,7 @@ def smallest() -> list[NDArray[Any]]:
     return [one, one, row, free, row, row, np.empty(0), row, one, np.empty(0, np.int64)]
 
 
-@kernel("nuclear solver", 7)
+@kernel("nuclear solver", 7, plain=True)
 def solve_rows(
     left: Floats,
     query: Floats,

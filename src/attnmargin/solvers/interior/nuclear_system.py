@@ -51,7 +51,7 @@ class Point(NamedTuple):
 @jit
 def _turn(at: Point, rotation: Floats) -> None:
     """Go over to another basis: Y and the basis itself."""
-    half = np.empty_like(rotation)
+    half = np.empty(rotation.shape)
     product(at.basis, rotation, half)
     copy_rows(at.basis, half)
     product(at.Y, rotation, half)
@@ -82,7 +82,7 @@ def arrive(P: Rows, at: Point) -> None:
     for i in range(P.columns.shape[0]):
         for a in range(q):
             add(at.c[a], at.M[i, a], P.columns[i], P.b.size)
-    MY = np.empty_like(at.M)
+    MY = np.empty(at.M.shape)
     product(at.M, at.Y, MY)
     apply(P.left, at.query, MY, at.values)
     for i in range(P.b.size):
