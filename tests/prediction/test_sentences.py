@@ -24,7 +24,7 @@ def test_headlines(demo: tuple[am.Prediction, am.Confirmation]) -> None:
 def test_verdicts_in_sentences() -> None:
     sure = verdict_sentence(am.predict(identity_data()))
     assert sure.startswith("Guaranteed: training by gradient descent that begins at zero, with a")
-    assert "only this one is stable, and there is no point of rest" in sure
+    assert "only this one is stable, and the weights cannot come to rest" in sure
     unsure = verdict_sentence(am.predict(counterexample_to_theorem_4()))
     assert "Of all 4 ways to choose" in unsure
     assert "1 other choice is stable too" in unsure
