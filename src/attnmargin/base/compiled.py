@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 # Fewer problems than this per thread are not worth a thread.
 _WORTH_A_THREAD = 16
 # Tensors with so many entries are worth all threads of torch.
-_LARGE = 1 << 20
+_LARGE = 1 << 18
 
 
 @cache
