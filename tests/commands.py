@@ -12,6 +12,7 @@ def command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, st
     """Exit code, standard output, standard error of one command."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["attnmargin", *map(str, words)])
+        patch.setattr(sys, "unraisablehook", sys.unraisablehook)  # which the command line replaces
         patch.setenv("COLUMNS", "200")
         with pytest.raises(SystemExit) as stopped:
             cli.main()

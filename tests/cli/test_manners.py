@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import attnmargin as am
 from attnmargin.base.npz import write_npz
+from attnmargin.cli import main
 from tests.commands import command
 
 HEAVY = ("torch", "numpy", "numba", "scipy")
@@ -181,3 +183,15 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert f"stopped; the same command goes on from what is in {tmp_path / 'run'}" in err
     assert "Traceback" not in err
+
+
+def lose_ctrl_c() -> None:
+    main._interrupt_again(SimpleNamespace(exc_type=KeyboardInterrupt))
+    time.sleep(1.0)
+
+
+def test_ctrl_c_inside_of_a_callback_is_not_lost(capsys: Capture) -> None:
+    """A callback from C cannot pass an exception on: it comes again, outside."""
+    with pytest.raises(KeyboardInterrupt):
+        lose_ctrl_c()
+    assert capsys.readouterr().err == ""

@@ -6,6 +6,7 @@ claim or certificate that fails). Exit 2: bad usage or bad input, in one sentenc
 Nothing heavy is imported before a command has checked its arguments.
 """
 
+import _thread
 import sys
 
 import click
@@ -29,8 +30,17 @@ for family in (prediction, solutions, training, graphs, classifier, tokens, figu
         cli.add_command(command)
 
 
+def _interrupt_again(lost: "sys.UnraisableHookArgs") -> None:
+    """Raise Ctrl-C once more where it met a callback of a library, which cannot pass it on."""
+    if lost.exc_type is KeyboardInterrupt:
+        _thread.interrupt_main()
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def main() -> None:
     """Run a command; every error is one sentence on standard error."""
+    sys.unraisablehook = _interrupt_again
     try:
         code = cli.main(standalone_mode=False)
     except click.ClickException as error:
