@@ -1,5 +1,5 @@
 """``python -m attnmargin`` is the command line."""
 
-from attnmargin.cli.main import main
+from attnmargin.cli.start import start
 
-main()
+start()

@@ -15,6 +15,7 @@ import pytest
 import attnmargin as am
 from attnmargin.base.npz import write_npz
 from attnmargin.cli import main
+from attnmargin.cli.start import start
 from tests.commands import command
 
 HEAVY = ("torch", "numpy", "numba", "scipy")
@@ -195,3 +196,16 @@ def test_ctrl_c_inside_of_a_callback_is_not_lost(capsys: Capture) -> None:
     with pytest.raises(KeyboardInterrupt):
         lose_ctrl_c()
     assert capsys.readouterr().err == ""
+
+
+def test_ctrl_c_while_the_command_line_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "attnmargin.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "attnmargin.cli.main", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as stopped:
+        start()
+    assert stopped.value.code == 130
