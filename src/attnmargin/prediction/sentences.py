@@ -161,7 +161,7 @@ def _elsewhere(prediction: Answer) -> str:
     if search.complete and prediction.verdict == Verdict.GUARANTEED:
         return (
             f"Of all {total} ways to choose one token per sequence only this one is stable, and "
-            "the weights cannot come to rest: shorter first steps end with these tokens too."
+            "the weights cannot come to rest: shorter first steps are not trapped either."
         )
     if search.complete:
         return (
