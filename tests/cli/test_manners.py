@@ -182,7 +182,7 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"stopped; the same command goes on from what is in {tmp_path / 'run'}" in err
+    assert f"stopped; run the same command again to continue from {tmp_path / 'run'}" in err
     assert "Traceback" not in err
 
 

@@ -22,7 +22,7 @@ from attnmargin.report.numbers import short
     type=FOLDER,
     default=Path("results"),
     show_default=True,
-    help="folder for results; a stopped run goes on from there",
+    help="folder for results; run again to resume",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--data", type=FOLDER, help="folder of reviews, for the figures that need them")
@@ -34,7 +34,7 @@ from attnmargin.report.numbers import short
     type=OneOf("png", "svg", "pdf"),
     default="png",
     show_default=True,
-    help="of the pictures",
+    help="file format of the pictures",
 )
 @as_json
 def reproduce(

@@ -110,7 +110,7 @@ class Command(click.Command):
         except KeyboardInterrupt:
             folder = ctx.params.get(self.resumes) if self.resumes else None
             if folder:
-                words = f"stopped; the same command goes on from what is in {folder}"
+                words = f"stopped; run the same command again to continue from {folder}"
                 click.echo(f"attnmargin: {words}", err=True)
             raise
 

@@ -26,7 +26,7 @@ _COLUMNS = ("index", "verdict", "status", "selection", "margin", "agrees", "corr
 @click.option("--parameter", type=OneOf("W", "KQ"), default="W", show_default=True)
 @power
 @click.option("--loss", type=LOSSES, default="logistic", show_default=True)
-@click.option("--limit", type=int, help="most selections that the search may solve")
+@click.option("--limit", type=int, help="largest number of selections that the search solves")
 @click.option("--verify", "train_too", is_flag=True, help="train, and report the agreement")
 @click.option(
     "--steps", type=int, default=4000, show_default=True, help="length of the training of --verify"
