@@ -72,7 +72,7 @@ def booleans(name: str, value: Array, like: Tensor) -> Tensor:
 
 
 def finite(name: str, tensor: Tensor) -> Tensor:
-    """Raise InputError if an entry is NaN, infinite, or too large to multiply safely."""
+    """Return the tensor; raise InputError if an entry is NaN, infinite or too large to multiply."""
     good = tensor.abs() <= min(_LARGEST, torch.finfo(tensor.dtype).max)
     if not bool(good.all()):
         index = tuple(int(i) for i in (~good).nonzero()[0])
@@ -82,7 +82,7 @@ def finite(name: str, tensor: Tensor) -> Tensor:
 
 
 def shaped(name: str, tensor: Tensor, *ndims: int, meaning: str) -> Tensor:
-    """Raise InputError unless the tensor has one of these numbers of dimensions."""
+    """Return the tensor; raise InputError unless its number of dimensions is in ``ndims``."""
     if tensor.ndim not in ndims:
         raise InputError(name, f"shape {tuple(tensor.shape)}", meaning)
     return tensor

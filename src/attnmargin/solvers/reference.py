@@ -20,7 +20,7 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 Floats = NDArray[np.float64]
 
-# The tightest tolerances that Clarabel accepts; the certificate says what it reached.
+# As tight as is reasonable to ask of Clarabel; the certificate says what it reached.
 _PRECISE = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _SOLVED = ("optimal", "optimal_inaccurate")
 _IMPOSSIBLE = ("infeasible", "infeasible_inaccurate")

@@ -18,7 +18,7 @@ from attnmargin.training.weights import Entries, Factors
 
 _ITERATIONS, _TOLERANCE = 2000, 1e-9
 _ROUGH_ITERATIONS, _ROUGH_TOLERANCE = 60, 1e-3
-# Largest factor by which the radius grows in one go.
+# Largest factor by which the radius grows at once.
 _GROWTH = 1.5
 # Share of noise added to the factors before every minimisation.
 _STIR = 0.03
