@@ -1,1 +1,1 @@
-"""What every room needs: errors, checks, files, seeds, progress, devices, compiled kernels."""
+"""Shared basics: errors, checks, files, seeds, progress, devices, compiled kernels."""

@@ -14,7 +14,7 @@ Array = Any  # numpy array, torch tensor, number, or nested list of numbers
 
 
 def as_tensor(name: str, value: Array) -> Tensor:
-    """A dense real tensor of any dtype: the input itself, or a copy of a numpy array or list."""
+    """Return a dense real tensor of any dtype: ``value`` itself, or a copy of an array or list."""
     if isinstance(value, Tensor):
         if value.is_complex() or value.layout != torch.strided:
             kind = value.dtype if value.is_complex() else value.layout
@@ -28,14 +28,14 @@ def as_tensor(name: str, value: Array) -> Tensor:
         raise InputError(name, "a list of unequal lengths", "a rectangular array") from error
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise InputError(name, f"{array.dtype} entries", "real numbers of at most 64 bits")
-    # A copy: contiguous, writable, in the byte order of the machine.
+    # torch needs a contiguous, writable array in native byte order.
     return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), order="C", copy=True))
 
 
 def floats(name: str, value: Array, like: Tensor | None = None) -> Tensor:
-    """A float32 or float64 tensor; integers become float64, or the dtype of ``like``.
+    """Convert to a float32 or float64 tensor; integers become float64, or the dtype of ``like``.
 
-    With ``like``, dtype and device must agree with it, so that nothing is promoted silently.
+    Dtype and device must match those of ``like``, so that nothing is promoted silently.
     """
     tensor = as_tensor(name, value)
     if not tensor.dtype.is_floating_point:
@@ -56,7 +56,7 @@ def _same_device(name: str, tensor: Tensor, like: Tensor | None) -> Tensor:
 
 
 def integers(name: str, value: Array, like: Tensor) -> Tensor:
-    """An int64 tensor on the device of ``like``; index arrays may come from anywhere."""
+    """Convert to an int64 tensor on the device of ``like``; ``value`` may be on any device."""
     tensor = as_tensor(name, value)
     if tensor.dtype == torch.bool or tensor.dtype.is_floating_point:
         raise InputError(name, f"{tensor.dtype} entries", "whole numbers")
@@ -64,7 +64,7 @@ def integers(name: str, value: Array, like: Tensor) -> Tensor:
 
 
 def booleans(name: str, value: Array, like: Tensor) -> Tensor:
-    """A bool tensor on the device of ``like``."""
+    """Convert to a bool tensor on the device of ``like``."""
     tensor = as_tensor(name, value)
     if tensor.dtype != torch.bool:
         raise InputError(name, f"{tensor.dtype} entries", "true or false")
@@ -72,7 +72,7 @@ def booleans(name: str, value: Array, like: Tensor) -> Tensor:
 
 
 def finite(name: str, tensor: Tensor) -> Tensor:
-    """The tensor itself, refused when an entry is NaN, infinite, or too large to be multiplied."""
+    """Return the tensor; raise InputError if an entry is NaN, infinite or too large to multiply."""
     good = tensor.abs() <= min(_LARGEST, torch.finfo(tensor.dtype).max)
     if not bool(good.all()):
         index = tuple(int(i) for i in (~good).nonzero()[0])
@@ -82,14 +82,14 @@ def finite(name: str, tensor: Tensor) -> Tensor:
 
 
 def shaped(name: str, tensor: Tensor, *ndims: int, meaning: str) -> Tensor:
-    """The tensor itself, refused when it has another number of dimensions."""
+    """Return the tensor; raise InputError unless its number of dimensions is in ``ndims``."""
     if tensor.ndim not in ndims:
         raise InputError(name, f"shape {tuple(tensor.shape)}", meaning)
     return tensor
 
 
 def broadcast(shapes: Mapping[str, Sequence[int]]) -> torch.Size:
-    """The common batch shape of all arguments."""
+    """Return the common batch shape of all arguments."""
     try:
         return torch.broadcast_shapes(*(tuple(shape) for shape in shapes.values()))
     except RuntimeError as error:
@@ -100,5 +100,5 @@ def broadcast(shapes: Mapping[str, Sequence[int]]) -> torch.Size:
 
 
 def tiny(x: Tensor) -> float:
-    """The least positive normal number of a dtype: what a divisor may be clamped to."""
+    """Return the smallest positive normal number of the dtype, a safe lower clamp for divisors."""
     return torch.finfo(x.dtype).tiny

@@ -1,4 +1,4 @@
-"""Arguments that must be whole numbers, numbers, instances or indices that fit."""
+"""Checks of arguments: whole numbers, numbers, instances, indices."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnmargin.base.errors import InputError
 
-# More of anything does not fit into a machine.
+# No machine can hold more of anything.
 _LARGEST = 1 << 48
 
 
@@ -39,7 +39,7 @@ def check_number(argument: str, value: object, needs: str) -> float:
 
 
 def check_index(batch: Sequence[int], index: Any) -> None:
-    """Refuse an index that does not fit a batch, in one sentence."""
+    """Raise InputError unless ``index`` fits a batch of this shape."""
     try:
         plain = index.cpu() if isinstance(index, Tensor) else index
         torch.empty(tuple(batch), dtype=torch.bool)[plain]

@@ -21,20 +21,20 @@ from attnmargin.base.errors import InputError, MissingPackageError
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-# Fewer problems than this per thread are not worth a thread.
+# Fewer problems than this do not justify a thread.
 _WORTH_A_THREAD = 16
-# Tensors with so many entries are worth all threads of torch.
+# From this many entries on, torch's own threads pay off.
 _LARGE = 1 << 18
 
 
 @cache
 def can_compile() -> bool:
-    """Whether the compiler of the kernels is installed."""
+    """Check whether numba is installed."""
     return find_spec("numba") is not None
 
 
 def check_compiled(method: str, device: torch.device) -> None:
-    """Refuse a compiled method that cannot run."""
+    """Raise unless a compiled method can run on this device."""
     if device.type != "cpu":
         got = f"{method!r} with tensors on {device}"
         raise InputError("method", got, "'lockstep', or tensors on the CPU")
@@ -44,7 +44,7 @@ def check_compiled(method: str, device: torch.device) -> None:
 
 @final
 class _Threads:
-    """How many threads the user wants, also while torch works on one."""
+    """The number of threads the user wants, remembered while torch is held to one."""
 
     def __init__(self) -> None:
         self._lock, self._users, self._wanted = Lock(), 0, 1
@@ -70,10 +70,11 @@ _threads = _Threads()
 
 
 def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let torch work on one thread where the first argument holds small tensors.
+    """Run torch on one thread when the first argument holds small tensors.
 
-    Threads of torch wait for each other after every operation, and spin meanwhile: beside busy
-    processes small work takes many times as long on several as on one. Kernels still use them all.
+    The threads of torch synchronise after every operation and spin while they wait. Next to busy
+    processes, small work takes many times longer on several threads than on one. Kernels still use
+    all threads.
     """
 
     @wraps(function)
@@ -94,16 +95,16 @@ def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Res
 def in_threads(
     kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int, *, patient: bool = False
 ) -> None:
-    """Run a kernel that releases the interpreter lock on parts of the batch.
+    """Run a kernel that releases the interpreter lock on parts of the batch, in threads.
 
-    A patient caller only waits, so that Ctrl-C reaches it at once: signals are not seen inside of
-    compiled code. The threads that it leaves behind end with the process.
+    A patient caller only waits: compiled code does not see signals, so this lets Ctrl-C through at
+    once. The threads it leaves behind end with the process.
     """
     threads = max(min(_threads.wanted(), B // _WORTH_A_THREAD), 1)
     if threads == 1 and not patient:
         kernel(*arrays)
         return
-    # Several parts per thread, so that one with hard problems does not hold up the rest.
+    # Several parts per thread, so that a part with hard problems does not hold up the rest.
     edges = np.linspace(0, B, max(min(8 * threads, B // _WORTH_A_THREAD), 1) + 1).astype(int)
     parts = iter([[array[i:j] for array in arrays] for i, j in pairwise(edges)])
     failures: list[BaseException] = []
@@ -115,7 +116,7 @@ def in_threads(
         except BaseException as error:
             failures.append(error)
 
-    count = threads if patient else threads - 1  # else the caller works too
+    count = threads if patient else threads - 1  # an impatient caller works too
     helpers = [Thread(target=work, daemon=patient) for _ in range(count)]
     for helper in helpers:
         helper.start()
@@ -129,10 +130,10 @@ def in_threads(
 
 @contextmanager
 def compiled_beside(first: str, second: str) -> Iterator[None]:
-    """Compile the kernel of the second module in another process while the first one's is.
+    """Compile the second module's kernel in another process while this one compiles the first's.
 
-    numba compiles one function at a time in a process, and keeps what it compiled on disk, where
-    this process finds it. Where that fails, the kernel is compiled when it is called, as usual.
+    numba compiles one function at a time per process and caches the result on disk, where this
+    process finds it. If that fails, the first call compiles the kernel as usual.
     """
     if _is_compiled(first) or _is_compiled(second) or not sys.executable:
         yield
@@ -151,7 +152,7 @@ def compiled_beside(first: str, second: str) -> Iterator[None]:
 
 
 def _is_compiled(module: str) -> bool:
-    """Whether a kernel is in memory or, as far as file names tell, on disk."""
+    """Check whether a kernel is in memory or, judging by file names, on disk."""
     kernel = import_module(module).solve_rows
     name = f"{module.rsplit('.', 1)[1]}.solve_rows-*.nbi"
     return bool(kernel.signatures) or any(Path(kernel.stats.cache_path).glob(name))

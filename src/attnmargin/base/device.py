@@ -1,4 +1,4 @@
-"""Devices by name."""
+"""Names of devices."""
 
 import torch
 
@@ -6,7 +6,7 @@ from attnmargin.base.errors import InputError
 
 
 def device_of(name: str) -> str:
-    """The device of a name; auto is a GPU where there is one."""
+    """Check the name of a device; "auto" becomes "cuda" if a GPU is available, else "cpu"."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -1,4 +1,4 @@
-"""Results as a few lines in the terminal, and the same lines as a small table in notebooks."""
+"""Summaries of results: a few lines in the terminal, a small table in notebooks."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -15,7 +15,7 @@ _MOST_CHARACTERS = 60
 class Summarised(ABC):
     """A result that prints as a few named lines.
 
-    A dataclass needs ``repr=False``, or its generated representation wins.
+    A dataclass needs ``repr=False``, or its generated ``__repr__`` wins.
     """
 
     @abstractmethod
@@ -59,7 +59,7 @@ def tally_words(values: Any) -> str:
 
 
 def range_words(x: Tensor) -> str:
-    """Write one number, or the range and number of several; NaN is left out.
+    """Write one number, or the range of several, leaving out NaN.
 
     >>> import torch
     >>> range_words(torch.tensor(0.5)), range_words(torch.tensor([0.5, 2.0, torch.nan]))
@@ -76,7 +76,7 @@ def range_words(x: Tensor) -> str:
 
 
 def share_words(flags: Tensor) -> str:
-    """Write yes or no, or how many of a batch.
+    """Write yes or no, or how many of a batch are true.
 
     >>> import torch
     >>> share_words(torch.tensor(True)), share_words(torch.tensor([True, False]))
@@ -88,7 +88,7 @@ def share_words(flags: Tensor) -> str:
 
 
 def few_words(items: Iterable[Any]) -> str:
-    """Write a list, cut where it becomes long.
+    """Write a list, cut short if it is long.
 
     >>> few_words([1, 4, 1, 3, 0])
     '[1, 4, 1, 3, 0]'

@@ -1,19 +1,19 @@
 """The errors of attnmargin.
 
 AttnMarginError
-├── InputError           an argument or a file is not what it must be (also a ValueError)
-├── InfeasibleError      no W satisfies the rows; the message names the rows that contradict
-├── InaccurateError      the certificate did not reach its tolerance
+├── InputError           an argument or a file is invalid (also a ValueError)
+├── InfeasibleError      no W satisfies the rows; the message names the contradicting rows
+├── InaccurateError      the certificate missed its tolerance
 └── MissingPackageError  an optional package is not installed (also an ImportError)
 """
 
 
 class AttnMarginError(Exception):
-    """Base of all errors that attnmargin raises on purpose."""
+    """Base class of all errors that attnmargin raises on purpose."""
 
 
 class InputError(AttnMarginError, ValueError):
-    """One sentence: which argument, what it got, what it needs."""
+    """An invalid argument; the message says which one, what it got and what it needs."""
 
     def __init__(self, argument: str, got: str, needs: str) -> None:
         super().__init__(f"{argument}: got {got}; needs {needs}")
@@ -29,7 +29,7 @@ class InaccurateError(AttnMarginError):
 
 
 class MissingPackageError(AttnMarginError, ImportError):
-    """An optional package is missing; the sentence has the install line."""
+    """An optional package is missing; the message says how to install it."""
 
     def __init__(self, what: str, install: str) -> None:
         super().__init__(f'{what} needs a package that is missing: pip install "{install}"')

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes, and checks of paths."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ from attnmargin.base.errors import InputError
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
-    """Write to a temporary file beside ``path``, then rename: never half a file."""
+    """Write to a temporary file beside ``path``, then rename it: no partial file is ever seen."""
     path = Path(path)
     target = check_place(path, "path")
     try:
@@ -46,15 +46,15 @@ def check_file(path: str | Path, argument: str = "file", needs: str = "an existi
 
 
 def check_place(path: str | Path, argument: str) -> Path:
-    """Refuse what cannot be a file, before the work is done; what a link points to."""
+    """Raise InputError early if ``path`` cannot be written; return it with links resolved."""
     path = Path(path)
     try:
-        target = path.resolve()  # what a link points to is replaced, not the link
+        target = path.resolve()  # replace the target of a link, not the link
         if not target.parent.is_dir():
             raise InputError(argument, f"{path}, whose folder does not exist", "an existing folder")
         if path.exists() and not path.is_file():
             raise InputError(argument, f"{path}, which is not a regular file", "the name of a file")
-    except (OSError, RuntimeError) as error:  # a loop of links is the latter
+    except (OSError, RuntimeError) as error:  # a loop of links raises RuntimeError
         raise _unwritable(error, path, argument) from error
     return target
 
@@ -65,7 +65,7 @@ def _unwritable(error: Exception, path: Path, argument: str) -> InputError:
 
 
 def make_folder(path: str | Path, argument: str) -> Path:
-    """A folder to write to, made if it is missing."""
+    """Create a folder unless it exists."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Lines of text files: numbered, in UTF-8, plain or with one JSON object each."""
+"""Numbered lines of UTF-8 text files: plain, or one JSON object per line."""
 
 import json
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from attnmargin.base.errors import InputError
 
 
 def text_lines(path: str | Path, needs: str) -> Iterator[tuple[int, str]]:
-    """Read lines with their numbers, from 1 on; blank lines and a byte order mark are skipped.
+    """Read lines with their numbers, from 1 on; skip blank lines and a byte order mark.
 
     Args:
-        needs: what the sentence asks for if the file cannot be read.
+        needs: what the error message asks for if the file cannot be read.
 
     Raises:
-        InputError: in one sentence, with the line if it is not in UTF-8.
+        InputError: if the file cannot be read, or a line is not UTF-8.
     """
     path = Path(path)
     try:
-        # Bytes that are not UTF-8 become halves of characters, so that their line is known.
+        # surrogateescape keeps invalid bytes as lone surrogates, so that their line is known.
         with path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
             for number, line in enumerate(stream, 1):
                 if not _whole(line):
@@ -39,15 +39,15 @@ def json_lines(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Read one JSON object per line, with its number.
 
-    Escapes of half a character, such as ``\\ud800``, are refused: nothing can be written with them.
+    Lone surrogates, such as ``\\ud800``, are errors: no UTF-8 file can contain them.
 
     Args:
-        needs: what the sentence asks for if the file cannot be read.
+        needs: what the error message asks for if the file cannot be read.
         record: what it asks for if a line is not such an object.
         keys: names that every object must have.
 
     Raises:
-        InputError: in one sentence, with file and line.
+        InputError: with file and line.
     """
     for number, line in text_lines(path, needs):
         where = _where(Path(path), number)
@@ -68,7 +68,7 @@ def _where(path: Path, number: int) -> str:
 
 
 def _whole(text: str) -> bool:
-    """Check that a text has no halves of characters."""
+    """Check that a text has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
-"""The compiler's options, and operations on small arrays, compiled with numba.
+"""Compiler options, and operations on small arrays, compiled with numba.
 
-numba's cache watches one file at a time: after a change here, ``make test`` drops what it holds of
+numba's cache watches one file at a time. After a change here, ``make test`` clears the cache of
 the files that use this one.
 """
 
@@ -20,21 +20,21 @@ Bools = NDArray[np.bool_]
 _options: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _options["fastmath"] = {"reassoc", "contract", "nsz"}
 _part: Any = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler, **_options}
-# Parts of kernels. What is left open is taken over from the caller: a part that is first met in one
-# that is to be inlined would be inlined everywhere, with all that it calls.
+# Parts of kernels. forceinline must be explicit, because an unset option is inherited from the
+# caller: a part first met inside an inlined one would be inlined everywhere, with all it calls.
 jit = njit(forceinline=False, **_part)
-# For what runs once per iteration: handing the arrays over would cost as much as the work.
+# For parts that run once per iteration: passing the arrays would cost as much as the work.
 jit_inline = njit(forceinline=True, **_part)
 _announcer = Announcer()
 
 
 def kernel(title: str, seconds: int, *, plain: bool = False) -> Callable[[Any], Any]:
-    """Make a function that Python calls, kept on disk.
+    """Compile a function for calls from Python, and cache it on disk.
 
     Args:
-        title: what it is called while it is compiled.
-        seconds: how long that takes, about.
-        plain: whether few optimisation passes make code that is as fast.
+        title: name shown while it compiles.
+        seconds: roughly how long that takes.
+        plain: whether few optimisation passes give code that is just as fast.
     """
 
     def compiled(function: Any) -> Any:
@@ -73,7 +73,7 @@ def copy_rows(out: Floats, x: Floats) -> None:
 
 @jit
 def mix(out: Floats, weight: Floats, rows: Floats) -> None:
-    """out += Σ_c weight_c rows_c, four rows at a time to spare memory traffic."""
+    """Compute out += Σ_c weight_c rows_c, four rows at a time to save memory traffic."""
     fours = weight.size - weight.size % 4
     for c in range(0, fours, 4):
         w0, w1, w2, w3 = weight[c], weight[c + 1], weight[c + 2], weight[c + 3]
@@ -89,7 +89,7 @@ def mix(out: Floats, weight: Floats, rows: Floats) -> None:
 
 @jit
 def inner(A: Floats, B: Floats, out: Floats) -> None:
-    """out = Aᵀ B = Σ_i A_i B_iᵀ for small matrices."""
+    """Compute out = Aᵀ B = Σ_i A_i B_iᵀ for small matrices."""
     out[:] = 0.0
     for i in range(A.shape[0]):
         for a in range(A.shape[1]):

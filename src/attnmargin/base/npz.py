@@ -1,4 +1,4 @@
-"""``.npz`` files without pickles, written whole or not at all."""
+"""``.npz`` files without pickles, written atomically."""
 
 import zipfile
 import zlib
@@ -13,7 +13,7 @@ from torch import Tensor
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import check_file, write_whole
 
-# What damaged, encrypted or boastful files make numpy and zipfile raise.
+# numpy and zipfile raise these on files that are damaged, encrypted or lie about their size.
 _UNREADABLE = (
     ValueError, OSError, EOFError, RuntimeError, MemoryError, OverflowError, KeyError,
     zipfile.BadZipFile, zlib.error,
@@ -23,7 +23,7 @@ Arrays = Mapping[str, "NDArray[Any] | Tensor | str"]
 
 
 def write_npz(path: str | Path, arrays: Arrays) -> Path:
-    """Save arrays by name; tensors are copied to the CPU."""
+    """Save arrays by name, copying tensors to the CPU."""
     plain: dict[str, Any] = {
         name: value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
         for name, value in arrays.items()
@@ -32,7 +32,7 @@ def write_npz(path: str | Path, arrays: Arrays) -> Path:
 
 
 def _kind(path: Path) -> str:
-    """What a file that is not an archive seems to be."""
+    """Guess from its first bytes what a file is that is not an archive."""
     with path.open("rb") as stream:
         head = stream.read(6)
     if head.startswith(b"\x93NUMPY"):
@@ -41,7 +41,7 @@ def _kind(path: Path) -> str:
 
 
 def read_npz(path: str | Path, needs: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
-    """All arrays of an ``.npz`` file; pickled content is refused, not executed."""
+    """Read all arrays of an ``.npz`` file; raise InputError on pickled content."""
     path = check_file(path, needs="an .npz file")
     try:
         if not zipfile.is_zipfile(path):

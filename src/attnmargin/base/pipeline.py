@@ -1,9 +1,8 @@
 """How numba compiles the kernels.
 
-A kernel is what Python calls; it is made of parts, functions that only compiled code calls. Left to
-itself numba optimises a part, makes machine code of it, and does both anew in every function that
-calls it, level by level. Here a part is only translated: the kernel that it ends up in is optimised
-as a whole, once.
+Python calls kernels. Kernels consist of parts, functions that only compiled code calls. By default
+numba optimises each part, generates machine code for it, and repeats both in every function that
+calls it, level by level. Here parts are only translated; each kernel is optimised once, as a whole.
 """
 
 import gc
@@ -18,19 +17,19 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.untyped_passes import IRProcessing
 
-_config: Any = numba_config  # made of the environment, so that type checkers see nothing in it
-# The level of optimisation of plain kernels.
+_config: Any = numba_config  # filled at run time, so type checkers see no attributes
+# Optimisation level of plain kernels.
 _FEW_PASSES = 1
-# What Python meets that calls a part: a SystemError, for only compiled code can.
+# Only compiled code can call a part; Python gets a SystemError.
 _refuse = PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)(lambda *arguments: 0)
 
 
 @final
 class _Part(JITCodeLibrary):
-    """Code that waits for the kernel into which it is linked."""
+    """Unoptimised code, to be linked into a kernel."""
 
     def _optimize_final_module(self) -> None:
-        """The kernel does this."""
+        """Do nothing: the kernel is optimised as a whole."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
@@ -41,11 +40,11 @@ class _Part(JITCodeLibrary):
 
     @property
     def codegen(self) -> "_Part":
-        """What numba tells about the environment of the function, which has no address."""
+        """The object that numba calls ``set_env`` on: this one, since a part has no address."""
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Parts need no environment."""
+        """Do nothing: parts need no environment."""
 
 
 @final
@@ -77,11 +76,11 @@ class PartCompiler(CompilerBase):
 
 @final
 class Announcer(event.Listener):
-    """Says on standard error that a kernel is about to be compiled; loading one is not worth it.
+    """Listener that announces on standard error that a kernel is about to be compiled.
 
-    Compiling makes many small objects that live until the end: the garbage collector, which would
-    look at them again and again, rests meanwhile. A plain kernel is optimised by fewer passes,
-    where they make the same code in less time. numba's lock keeps other compilations out.
+    Compilation creates many small objects that live until its end. The garbage collector would
+    scan them again and again, so it is off meanwhile. Plain kernels get fewer optimisation passes,
+    which give equally fast code in less time. numba's lock keeps other compilations out.
     """
 
     def __init__(self) -> None:
@@ -91,7 +90,7 @@ class Announcer(event.Listener):
         event.register("numba:compile", self)
 
     def watch(self, kernel: Any, title: str, seconds: int, plain: bool) -> None:
-        """Announce a kernel, the first time that it has to be compiled."""
+        """Announce this kernel the first time it has to be compiled."""
         self._kernels[kernel] = title, seconds
         if plain:
             self._plain.add(kernel)

@@ -1,10 +1,10 @@
-"""Where something is, in words."""
+"""Names of sequences, queries and instances, for messages."""
 
 from collections.abc import Sequence
 
 
 def sequence_words(sequence: int, query: int | None = None) -> str:
-    """Name a sequence, and the query of it where there are several.
+    """Name a sequence, and one of its queries if there are several.
 
     >>> sequence_words(3), sequence_words(3, 1)
     ('sequence 3', 'sequence 3, query 1')
@@ -13,11 +13,11 @@ def sequence_words(sequence: int, query: int | None = None) -> str:
 
 
 def place_words(place: Sequence[int], batch: int) -> str:
-    """Name the place ``(*B, i)`` or ``(*B, i, k)`` of a sequence, or a query of one, in a batch.
+    """Name the sequence ``(*B, i)``, or its query ``(*B, i, k)``, in a batch.
 
     Args:
         place: indices.
-        batch: how many of them are those of the batch.
+        batch: how many of them index the batch.
 
     >>> place_words([7, 3, 1], batch=1)
     'sequence 3, query 1 of instance 7'

@@ -1,8 +1,8 @@
-"""How long work tells how far it is."""
+"""Callbacks that report the progress of long work."""
 
 from collections.abc import Callable
 
-# Called with the number done, and of all.
+# Called with the number done and the total.
 Progress = Callable[[int, int], None]
-# The same, with words for what is being done first.
+# The same, preceded by the name of the task.
 NamedProgress = Callable[[str, int, int], None]

@@ -1,4 +1,4 @@
-"""Rows of unequal lengths, end to end: row i is ``values[start[i] : start[i + 1]]``."""
+"""Ragged rows stored end to end: row i is ``values[start[i] : start[i + 1]]``."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ Ids = NDArray[np.int64]
 
 
 def starts_of(lengths: ArrayLike) -> Ids:
-    """Find where rows of these lengths begin, and where the last one ends, ``(n + 1,)``.
+    """Find where rows of these lengths begin and where the last one ends, ``(n + 1,)``.
 
     >>> starts_of([2, 0, 3]).tolist()
     [0, 2, 2, 5]
@@ -59,10 +59,10 @@ def spans(low: Ids, high: Ids) -> Ids:
 
 
 def part_of(start: NDArray[Any], keep: NDArray[Any] | Sequence[int]) -> tuple[Ids, Ids]:
-    """Find the entries of some rows, and where these rows begin among them.
+    """Find the entries of some rows, and where those rows begin among them.
 
     Args:
-        keep: a bool array ``(n,)``, or the places of rows in any order.
+        keep: a bool array ``(n,)``, or indices of rows in any order.
 
     >>> entries, begin = part_of(starts_of([2, 1, 3]), [2, 0])
     >>> entries.tolist(), begin.tolist()

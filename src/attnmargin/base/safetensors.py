@@ -1,7 +1,7 @@
-"""Tensors in the safetensors format: plain bytes behind a JSON header, written whole or not at all.
+"""Tensors in the safetensors format: plain bytes behind a JSON header, written atomically.
 
-The format is that of https://github.com/huggingface/safetensors, so that its library reads the
-files; nothing in them is executed.
+The format is https://github.com/huggingface/safetensors, whose library reads the files. Nothing in
+them is executed.
 """
 
 import json
@@ -49,7 +49,7 @@ def write_tensors(path: str | Path, tensors: dict[str, Tensor], notes: dict[str,
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and notes of a file."""
+    """Read the tensors and notes of a file."""
     path = Path(path)
     try:
         data = path.read_bytes()

@@ -4,7 +4,7 @@ import hashlib
 
 
 def seed_of(*names: object, base: int = 0) -> int:
-    """A 63-bit seed from a base seed and names, such as a figure and a trial.
+    """Derive a 63-bit seed from a base seed and names, such as a figure and a trial.
 
     >>> seed_of("A:fig7", 3) == seed_of("A:fig7", 3)
     True

@@ -1,4 +1,4 @@
-"""Whether a solution is the only one: proved, refuted by a second one, or left open."""
+"""Uniqueness of solutions: proved, refuted by a second solution, or left open."""
 
 from enum import StrEnum
 from typing import Any
@@ -16,13 +16,13 @@ from attnmargin.margin.solution import Solution
 _SURE = 1e-5
 # Relative singular values of the rows on the face that count as independent.
 _INDEPENDENT = 1e-5
-# Relative length of the way to a second solution, and the gap that it may have.
+# Relative distance to a second solution, and the gap it may have.
 _FAR, _SAME = 1e-3, 1e-8
 _TINY = 1e-300
 
 
 class Uniqueness(StrEnum):
-    """What is known of other solutions with the same norm."""
+    """What is known about other solutions with the same norm."""
 
     UNIQUE = "unique"
     NOT_UNIQUE = "not unique"
@@ -30,14 +30,14 @@ class Uniqueness(StrEnum):
 
 
 def uniqueness(solution: Solution) -> Any:
-    """Whether each solution is unique: a :class:`Uniqueness`, or a numpy array of them.
+    """Decide whether each solution is unique: a :class:`Uniqueness`, or a numpy array of them.
 
-    The Frobenius and ℓp norms are strictly convex: an optimal solution is unique. For the nuclear
-    norm let ``V = Σ λ_i a_i``, ``‖V‖ = 1``, with singular vectors ``U₁, V₁`` for the singular
-    value one. Every optimal W is ``U₁ S V₁ᵀ`` with ``S ⪰ 0``, and tight on rows with ``λ_i > 0``.
-    So W is unique if these rows determine a symmetric S. If they do not, a second solution is
-    sought along a direction that they leave free, and certified. Comparing trained weights with a
-    solution that is not unique says little.
+    The Frobenius and ℓp norms are strictly convex, so an optimal solution is unique. For the
+    nuclear norm let ``V = Σ λ_i a_i``, ``‖V‖ = 1``, with singular vectors ``U₁, V₁`` for the
+    singular value one. Every optimal W is ``U₁ S V₁ᵀ`` with ``S ⪰ 0``, and tight on rows with
+    ``λ_i > 0``. So W is unique if these rows determine a symmetric S. If they do not, the function
+    looks for a second solution along a direction that they leave free, and certifies it. Comparing
+    trained weights with a solution that is not unique says little.
 
     Example:
         >>> import attnmargin as am
@@ -58,7 +58,7 @@ def uniqueness(solution: Solution) -> Any:
 
 
 def _one(solution: Solution, index: tuple[int, ...]) -> Uniqueness:
-    """The nuclear norm, one problem."""
+    """Decide for one problem in the nuclear norm."""
     problem = solution.problem[index].as_dtype(torch.float64)
     W, dual = (x[index].to(torch.float64) for x in (solution.W, solution.dual))
     if float(Nuclear().value(W)) == 0.0:
@@ -79,7 +79,7 @@ def _one(solution: Solution, index: tuple[int, ...]) -> Uniqueness:
 
 
 def _symmetric_rows(left: Tensor, right: Tensor) -> Tensor:
-    """Coefficients ``(M, r(r+1)/2)`` of S in ``left_iᵀ S right_i``, S in an orthonormal basis."""
+    """Write ``left_iᵀ S right_i`` as rows ``(M, r(r+1)/2)``, with S in an orthonormal basis."""
     r = left.shape[-1]
     outer = left.unsqueeze(-1) * right.unsqueeze(-2)
     i, j = torch.triu_indices(r, r, device=left.device)
@@ -88,7 +88,7 @@ def _symmetric_rows(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _matrix(coefficients: Tensor, r: int) -> Tensor:
-    """The symmetric matrix with these coefficients."""
+    """Build the symmetric matrix with these coefficients."""
     i, j = torch.triu_indices(r, r, device=coefficients.device)
     half = coefficients.new_zeros(r, r)
     half[i, j] = coefficients * torch.where(i == j, 0.5, 0.5**0.5)
@@ -96,7 +96,7 @@ def _matrix(coefficients: Tensor, r: int) -> Tensor:
 
 
 def _second(solution: Solution, index: tuple[int, ...], D: Tensor) -> bool:
-    """Whether a step along ±D leads to another certified solution."""
+    """Check whether a step along ±D leads to another certified solution."""
     problem = solution.problem[index].as_dtype(torch.float64)
     W, dual = (x[index].to(torch.float64) for x in (solution.W, solution.dual))
     step = _FAR * torch.linalg.matrix_norm(W) / torch.linalg.matrix_norm(D)

@@ -31,14 +31,14 @@ class _Layout:
         return (*self.batch, self.n, self.K, self.T)
 
     def spread(self, x: Tensor, per_query: bool) -> Tensor:
-        """``(*b, n, T, …)`` or ``(*b, n, K, T, …)`` as ``(*B, n, K, T, …)``."""
+        """Expand ``(*b, n, T, …)`` or ``(*b, n, K, T, …)`` to ``(*B, n, K, T, …)``."""
         extra = () if x.dtype == torch.bool else x.shape[-1:]
         x = x if per_query else x.unsqueeze(-2 - len(extra))
         return x.expand(*self.tokens, *extra)
 
 
 def _refuse(wrong: Tensor, got: str, needs: str, argument: str) -> None:
-    """Raise if any sequence, query ``(*B, n, K)`` is wrong."""
+    """Raise InputError if any query ``(*B, n, K)`` is wrong."""
     if bool(wrong.any()):
         place = wrong.nonzero()[0].tolist()
         place = place if wrong.shape[-1] > 1 else place[:-1]
@@ -47,7 +47,7 @@ def _refuse(wrong: Tensor, got: str, needs: str, argument: str) -> None:
 
 
 def _selected(selection: Array, X: Tensor, z: Tensor, argument: str = "selection") -> Tensor:
-    """The selection as bool ``(*b, n, K, T)``."""
+    """Convert the selection to bool ``(*b, n, K, T)``."""
     several = z.ndim == X.ndim
     n, T = X.shape[-3:-1]
     inner = (n, z.shape[-2]) if several else (n,)
@@ -75,22 +75,22 @@ def _layout(X: Tensor, z: Tensor, chosen: Tensor, mask: Tensor | None) -> _Layou
 @final
 @dataclass(frozen=True)
 class _Pairs:
-    """Token differences, representative against every other token, ``(*B, n, K, T−1, …)``."""
+    """Token differences, representative minus every other token, ``(*B, n, K, T−1, …)``."""
 
     left: Tensor
     tied: Tensor  # the other token is selected too
-    exists: Tensor  # the other token is visible, and so is the sequence
+    exists: Tensor  # the other token is visible
     representative: Tensor  # (*B, n, K)
     other: Tensor
 
 
 def _visible(X: Tensor, mask: Tensor | None, layout: _Layout) -> Tensor | None:
-    """The mask as bool ``(*B, n, K, T)``."""
+    """Expand the mask to bool ``(*B, n, K, T)``."""
     return None if mask is None else layout.spread(mask, per_query=mask.ndim == X.ndim)
 
 
 def _representative(chosen: Tensor, visible: Tensor | None, argument: str) -> Tensor:
-    """The first selected token ``(*B, n, K)``, after checking the selection against the mask."""
+    """Check the selection against the mask; return the first selected token ``(*B, n, K)``."""
     empty = ~chosen.any(-1)
     if visible is not None:
         alive = visible.any(-1)
@@ -104,7 +104,7 @@ def _representative(chosen: Tensor, visible: Tensor | None, argument: str) -> Te
 def _pairs(
     X: Tensor, chosen: Tensor, mask: Tensor | None, layout: _Layout, argument: str = "selection"
 ) -> _Pairs:
-    """All pairs that a selection separates or ties."""
+    """Form all pairs of tokens that a selection separates or ties."""
     chosen = chosen.expand(layout.tokens)
     visible = _visible(X, mask, layout)
     representative = _representative(chosen, visible, argument)
@@ -121,7 +121,7 @@ def _pairs(
 
 
 def _names(pairs: _Pairs, layout: _Layout) -> RowNames:
-    """Row names ``(*B, M)`` in the order sequence, query, other token."""
+    """Name the rows ``(*B, M)`` in the order sequence, query, other token."""
     device = pairs.other.device
     size = (layout.n, layout.K, layout.T - 1)
     sequence = torch.arange(layout.n, device=device)[:, None, None].expand(size)
@@ -135,7 +135,7 @@ def _names(pairs: _Pairs, layout: _Layout) -> RowNames:
 
 
 def _rows(pairs: _Pairs, query: Tensor, layout: _Layout, bound: Tensor) -> MarginProblem:
-    """Rows of all pairs with their queries ``(*b, Q, e)``; tied pairs are equalities."""
+    """Join all pairs with their queries ``(*b, Q, e)``; tied pairs become equalities."""
     return MarginProblem(
         pairs.left.flatten(-4, -2),
         query.expand(*layout.batch, *query.shape[-2:]),
@@ -147,29 +147,29 @@ def _rows(pairs: _Pairs, query: Tensor, layout: _Layout, bound: Tensor) -> Margi
 
 
 def _queries(X: Tensor, z: Tensor) -> Tensor:
-    """Queries of all sequences in a row, ``(*b, n · K, d)``."""
+    """Flatten the queries of all sequences to ``(*b, n · K, d)``."""
     return z.flatten(-3, -2) if z.ndim == X.ndim else z
 
 
 def token_problem(X: Array, z: Array, selection: Array, mask: Array | None = None) -> MarginProblem:
-    """Attention SVM: the selected tokens beat all others by margin one.
+    """Build the attention SVM: the selected tokens beat all others by margin one.
 
         (x_iα − x_it)ᵀ W z_i ≥ 1   for every other visible token t        (Att-SVM)
         (x_iα − x_iτ)ᵀ W z_i = 0   for further selected tokens τ          (Gen-SVM)
 
-    Paper A: (Att-SVM), (Gen-SVM) of Section 6, (11) and its causal form of Section 7. A set is
-    represented by its first token α: its inequalities and the equalities imply all others.
+    Paper A: (Att-SVM), (Gen-SVM) of Section 6, (11) and its causal form of Section 7. The first
+    token α represents a set: its inequalities and the equalities imply all others.
 
     Args:
         X: tokens ``(*B, n, T, d)``, or a list of n arrays ``(T_i, d)``.
         z: queries ``(*B, n, d)``, or ``(*B, n, K, d)`` for sequence outputs.
         selection: int ``(*B, n)`` (``(*B, n, K)``), or bool sets with a last dimension T.
-            Its batch dimensions broadcast: many selections of one instance are one call.
+            Its batch dimensions broadcast, so one call handles many selections of one instance.
         mask: visible tokens, ``(*B, n, T)``, or ``(*B, n, K, T)`` (causal: ``t ≤ k``).
             Sequences without a visible token have no rows.
 
     Returns:
-        A problem with ``M = n · K · (T − 1)`` rows, sequence by sequence, others in order.
+        A problem with ``M = n · K · (T − 1)`` rows, ordered by sequence, query and other token.
 
     Example:
         >>> import attnmargin as am
@@ -188,13 +188,13 @@ def token_problem(X: Array, z: Array, selection: Array, mask: Array | None = Non
 def finite_problem(
     X: Array, z: Array, probability: Array, mask: Array | None = None
 ) -> MarginProblem:
-    """The finite part: the softmax shares the attention as given (paper A, eq. 7).
+    """Build the finite part: the softmax attains the given probabilities (paper A, eq. 7).
 
         (x_it − x_iτ)ᵀ W z_i = log(s_it / s_iτ)   for all tokens with s_it, s_iτ > 0
 
     Args:
         X, z, mask: as in :func:`token_problem`.
-        probability: ``s``, ``(*B, n, T)`` or ``(*B, n, K, T)``, not negative; only ratios count.
+        probability: ``s ≥ 0``, ``(*B, n, T)`` or ``(*B, n, K, T)``; only ratios count.
 
     Example:
         >>> import attnmargin as am
@@ -218,7 +218,7 @@ def finite_problem(
 
 
 def label_problem(X: Array, y: Array, selection: Array, mask: Array | None = None) -> MarginProblem:
-    """ℓp-SVM of the head: the selected tokens classify all labels by margin one.
+    """Build the ℓp-SVM of the head: the selected tokens classify all labels by margin one.
 
         y_i x_iαᵀ v ≥ 1   for every sequence i                  (paper B, ℓp-SVM)
 
@@ -267,18 +267,18 @@ def label_problem(X: Array, y: Array, selection: Array, mask: Array | None = Non
 def embedding_problem(
     E: Array, sequences: Array, selection: Array, mask: Array | None = None
 ) -> MarginProblem:
-    """Max-margin direction of the ⟨cls⟩ embedding p for a selection (paper D, eq. 9).
+    """Build the max-margin problem of the ⟨cls⟩ embedding p for a selection (paper D, eq. 9).
 
         pᵀ(E_s − E_s′) ≥ 1   for s selected and s′ not selected in the same sequence
         pᵀ(E_s − E_s′) = 0   for s, s′ both selected
 
-    The selection is one of tokens, not places: every copy of a selected token counts as
+    The selection applies to tokens, not positions: every copy of a selected token counts as
     selected.
 
     Args:
         E: embeddings ``(*B, K, d)``.
         sequences: token ids ``(*B, n, T)``, or a list of n lists of ids.
-        selection: places, int ``(*B, n)`` or bool ``(*B, n, T)``; mask: bool ``(*B, n, T)``.
+        selection: positions, int ``(*B, n)`` or bool ``(*B, n, T)``; mask: bool ``(*B, n, T)``.
 
     Returns:
         A problem over the vector p as a matrix ``(d, 1)``, with ``n · (T − 1)`` rows.

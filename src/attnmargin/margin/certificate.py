@@ -1,11 +1,11 @@
-"""The certificate of a solution, from (problem, norm, W, dual) alone; knows no solver.
+"""The certificate of a solution, from (problem, norm, W, dual) alone, whatever the solver.
 
 For rows ``A(W) ≥ b`` any ``λ`` (free on equality rows, else ``λ ≥ 0``) proves
 
     bᵀλ / ‖Aᵀλ‖_dual  ≤  min ‖W‖.
 
-So a W and a λ of any origin bracket the optimum. If ``Aᵀλ = 0`` and ``bᵀλ > 0``, no W exists
-at all (Farkas), whatever the norm. All is evaluated in float64.
+So any W and λ, wherever they come from, bracket the optimum. If ``Aᵀλ = 0`` and ``bᵀλ > 0``, no W
+exists (Farkas), in any norm. Everything is evaluated in float64.
 """
 
 from dataclasses import dataclass, replace
@@ -25,17 +25,17 @@ from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.margin.problem import MarginProblem
 
-# Rows count as contradicting when λ proves that W is 1e8 times longer than one row needs.
+# Rows count as contradictory when λ proves that W is 1e8 times longer than any one row needs.
 _CANCELS = 1e-8
 # Units in the last place of ‖a‖ ‖W‖ by which the value of a row may be off.
 _ROUNDING = 8
 
 
 class Status(StrEnum):
-    """What a certificate proves of one problem.
+    """What a certificate proves about one problem.
 
-    ``local`` is for solutions of limited rank alone: feasible, of that rank, and within the
-    certified gap of the best value without the limit.
+    ``local`` applies only to solutions of limited rank: feasible, within the rank limit, and
+    within the certified gap of the best value without the limit.
     """
 
     OPTIMAL = "optimal"
@@ -48,9 +48,9 @@ _STATUSES = np.array(list(Status), dtype=object)
 
 
 def tolerance(norm: Norm, dtype: torch.dtype) -> float:
-    """Largest relative gap that counts as optimal, for numbers delivered in a dtype.
+    """Return the largest relative gap that counts as optimal, for answers in a dtype.
 
-    1e-12 for the Frobenius norm, 1e-9 for the others, but never below 256 units in the last
+    It is 1e-12 for the Frobenius norm and 1e-9 for the others, but at least 256 units in the last
     place of the dtype: a float32 answer cannot be better than float32.
     """
     exact = isinstance(norm, Frobenius) or norm == Lp(2.0)
@@ -65,17 +65,17 @@ _NUMBERS = ("gap", "primal", "dual", "lower", "upper")
 class Certificate(Summarised):
     """Proof of optimality or infeasibility; every tensor has shape ``*B``.
 
-    Where W is finite, the certificate is about optimality; where it is not, about
-    infeasibility, and ``gap`` and ``primal`` are infinite.
+    Where W is finite, the certificate concerns optimality. Where it is not, the certificate
+    concerns infeasibility, and ``gap`` and ``primal`` are infinite.
     """
 
     gap: Tensor  # |upper − lower| / upper
     primal: Tensor  # worst row violation, relative to |b|, beyond rounding
-    dual: Tensor  # worst λ < 0, relative to the largest; for a proof also how badly it cancels
+    dual: Tensor  # worst λ < 0, relative to the largest; for a proof also the residual of Aᵀλ = 0
     lower: Tensor  # no feasible W is shorter than this; infinite for a proof of infeasibility
-    upper: Tensor  # norm of W, scaled up until no inequality with b > 0 is violated
+    upper: Tensor  # norm of W, scaled up until every inequality with b > 0 holds
     tolerance: float
-    cancels: float  # largest ``dual`` of a proof of infeasibility
+    cancels: float  # largest ``dual`` that a proof of infeasibility may have
 
     def summary(self) -> dict[str, str]:
         """Return status and residuals, by name."""
@@ -93,30 +93,30 @@ class Certificate(Summarised):
         return statuses
 
     def __getitem__(self, index: Any) -> "Certificate":
-        """Members of the batch, as a tensor would give them."""
+        """Return members of the batch, indexed like a tensor."""
         return replace(self, **{name: getattr(self, name)[index] for name in _NUMBERS})
 
     def to(self, device: torch.device | str) -> "Certificate":
-        """The same numbers on a device."""
+        """Return the same numbers on a device."""
         return replace(self, **{name: getattr(self, name).to(device) for name in _NUMBERS})
 
 
 def _lift(rows: Tensor, problem: MarginProblem) -> Tensor:
-    """The least factor ≥ 1 by which W must grow to satisfy all inequalities with b > 0."""
+    """Find the least factor ≥ 1 that makes W satisfy all inequalities with b > 0."""
     counts = problem.mask & ~problem.equality & (problem.bound > 0)
     factor = (problem.bound / rows).where(rows > 0, torch.inf)
     return _largest(factor.where(counts, 1.0)).clamp_min(1.0)
 
 
 def _largest(rows: Tensor) -> Tensor:
-    """Maximum over rows, 0 where there are none."""
+    """Take the maximum over rows; 0 if there are none."""
     if rows.shape[-1] == 0:
         return rows.new_zeros(rows.shape[:-1])
     return rows.amax(-1)
 
 
 def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """Quotient with 0/0 = 0."""
+    """Divide, with 0/0 = 0."""
     return torch.where(numerator == 0, 0.0, numerator / denominator)
 
 
@@ -132,16 +132,16 @@ def _numbers(name: str, value: Array, problem: MarginProblem, shape: tuple[int, 
 
 @one_thread
 def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Array) -> Certificate:
-    """Bracket ``min ‖W‖`` over the rows of a problem by a W and multipliers of any origin.
+    """Bracket ``min ‖W‖`` over the rows of a problem by any W and any multipliers.
 
     Args:
         problem: the rows, batch ``*B``.
         norm: "fro", "nuc", a number p > 1, or a norm object.
-        W: ``(*B, d, e)``; not finite where infeasibility is to be proved.
+        W: ``(*B, d, e)``; not finite where ``dual`` is to prove infeasibility.
         dual: ``(*B, M)``, one multiplier per row, up to a positive factor per problem.
 
     Returns:
-        A :class:`Certificate`; it never raises because numbers are bad, it says so.
+        A :class:`Certificate`. Bad numbers do not raise; the certificate reports them.
 
     Example:
         >>> import attnmargin as am
@@ -181,7 +181,7 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
 
 
 def _cancelling(problem: MarginProblem, valid: Tensor, total: Tensor, length: Tensor) -> Tensor:
-    """How far rows are from adding up to 0 ≥ positive: 1 / (the norm that λ proves W must have).
+    """Measure how far rows are from adding up to 0 ≥ positive: 1 / (the norm λ proves W needs).
 
     The unit is the norm that the most demanding row of the proof needs by itself, max |b| / ‖a‖.
     """
@@ -192,14 +192,14 @@ def _cancelling(problem: MarginProblem, valid: Tensor, total: Tensor, length: Te
 
 
 def _gap(lower: Tensor, upper: Tensor) -> Tensor:
-    """``|upper − lower| / upper``, infinite where one of them is."""
+    """Compute ``|upper − lower| / upper``, infinite where either is."""
     return _ratio((upper - lower).abs(), upper).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def _dual_side(
     problem: MarginProblem, norm: Norm, dual: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Lower bound, how invalid λ is, the valid part of λ scaled to size one, and its ``Aᵀλ``."""
+    """Return the lower bound, the error of λ, its valid part scaled to size one, and ``Aᵀλ``."""
     given = dual.where(problem.mask, 0.0)
     largest = _largest(given.abs()).nan_to_num(nan=torch.inf, posinf=torch.inf)
     given = (given / largest.where(largest > 0, 1.0).unsqueeze(-1)).nan_to_num(nan=0.0)
@@ -214,10 +214,10 @@ def _dual_side(
 def _primal_side(
     problem: MarginProblem, norm: Norm, W: Tensor, length: Tensor, eps: float
 ) -> tuple[Tensor, Tensor]:
-    """Upper bound from W, scaled up for its inequalities, and its worst row violation.
+    """Return the upper bound, ``‖W‖`` scaled up for its inequalities, and the worst violation.
 
-    A violation counts relative to its bound, beyond the rounding of the row's value; rows with
-    bound zero are measured by ``‖a‖ ‖W‖``.
+    A violation beyond the rounding of the row's value counts relative to its bound, or to
+    ``‖a‖ ‖W‖`` if the bound is zero.
     """
     rows = problem.apply(W)
     missing = problem.bound - rows

@@ -18,7 +18,7 @@ def _subject(sequence: int, position: int) -> str:
 
 
 def row_words(problem: MarginProblem, row: int) -> str:
-    """What one row of a single problem demands, such as "sequence 3 wants token 1 over token 0"."""
+    """Say what one row of a single problem demands: "sequence 3 wants token 1 over token 0"."""
     sequence, position, chosen, other = _row_names(problem, row)
     subject = _subject(sequence, position)
     bound = float(problem.bound[row])
@@ -38,7 +38,7 @@ def _row_names(problem: MarginProblem, row: int) -> list[int]:
 
 
 def explain_infeasible(problem: MarginProblem, dual: Tensor) -> str:
-    """A Farkas proof of a single problem as a sentence; ``dual`` has shape ``(M,)``."""
+    """Write a Farkas proof of a single problem as a sentence; ``dual`` has shape ``(M,)``."""
     rows = [int(row) for row in dual.nonzero().flatten()]
     if len(rows) == 1:
         return _explain_one(problem, rows[0])
@@ -65,7 +65,7 @@ def _explain_one(problem: MarginProblem, row: int) -> str:
 
 
 def _explain_two(problem: MarginProblem, first: int, second: int) -> str:
-    """Two inequalities can only contradict each other by opposite rows."""
+    """Explain two inequalities: they contradict each other only if their rows are opposite."""
     _, _, chosen, other = _row_names(problem, first)
     sequence, position, *pair = _row_names(problem, second)
     same = _cosine(problem.left[first], problem.left[second]) > 0
@@ -79,7 +79,7 @@ def _explain_two(problem: MarginProblem, first: int, second: int) -> str:
 
 
 def _query_words(problem: MarginProblem, first: int, second: int) -> str:
-    """How the two queries compare; nothing for a problem over a vector."""
+    """Say how the two queries compare; nothing for a problem over a vector."""
     one, two = problem.right[first], problem.right[second]
     if problem.shape[1] == 1:
         return ""

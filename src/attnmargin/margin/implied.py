@@ -1,4 +1,4 @@
-"""Which optimiser goes with which norm, and back; the only place that knows.
+"""Which optimiser implies which norm, and back; defined only here.
 
 | optimiser, parameterisation | norm of the direction | paper |
 | --- | --- | --- |

@@ -12,7 +12,7 @@ from torch import Tensor
 from attnmargin.base.checks import check_number
 from attnmargin.base.errors import InputError
 
-# Powers p for which the ℓp problem is solved to full accuracy in float64.
+# The solvers reach full accuracy in float64 for p in this range.
 LEAST_POWER, LARGEST_POWER = 1.1, 10.0
 
 
@@ -22,19 +22,19 @@ class Norm(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As :func:`as_norm` reads it."""
+        """The name that :func:`as_norm` reads."""
 
     @abstractmethod
     def value(self, W: Tensor) -> Tensor:
-        """``‖W‖``, shape ``(*B,)``."""
+        """Compute ``‖W‖``, shape ``(*B,)``."""
 
     @abstractmethod
     def dual_value(self, W: Tensor) -> Tensor:
-        """``max ⟨W, V⟩`` over ``‖V‖ ≤ 1``, shape ``(*B,)``."""
+        """Compute ``max ⟨W, V⟩`` over ``‖V‖ ≤ 1``, shape ``(*B,)``."""
 
 
 def scaled_norm(x: Tensor, p: float = 2.0) -> Tensor:
-    """ℓp norm over the last dimension, scaled where powers would over- or underflow."""
+    """Compute the ℓp norm over the last dimension, scaled if powers would over- or underflow."""
     if x.shape[-1] == 0:
         return x.sum(-1)
     plain = torch.linalg.vector_norm(x, ord=p, dim=-1)
@@ -53,7 +53,7 @@ def _entrywise(W: Tensor, p: float) -> Tensor:
 @final
 @dataclass(frozen=True)
 class Frobenius(Norm):
-    """``‖W‖_F``, its own dual: gradient descent on W (paper A)."""
+    """``‖W‖_F``, its own dual norm. Gradient descent on W (paper A)."""
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ class Nuclear(Norm):
 
 
 def _singular_values(W: Tensor) -> Tensor:
-    """Singular values; NaN, not an error, for a matrix with NaN."""
+    """Compute singular values; NaN, not an error, for a matrix that is not finite."""
     bad = ~torch.isfinite(W).all(-1).all(-1)
     values = torch.linalg.svdvals(W.masked_fill(bad[..., None, None], 0.0))
     return values.masked_fill(bad.unsqueeze(-1), torch.nan)
@@ -114,7 +114,7 @@ class Lp(Norm):
 
 
 def as_norm(norm: "str | float | Norm") -> Norm:
-    """The norm that a word or a number means.
+    """Convert a name or a number to a norm.
 
     >>> as_norm("fro"), as_norm("nuc"), as_norm(1.75), as_norm("3")
     (Frobenius(), Nuclear(), Lp(p=1.75), Lp(p=3.0))
@@ -136,12 +136,12 @@ def as_norm(norm: "str | float | Norm") -> Norm:
 
 
 def mirror(x: Tensor, p: "float | Tensor") -> Tensor:
-    """``∇ψ(x) = sign(x) |x|^{p−1}`` for the potential ``ψ = (1/p) Σ |x|^p`` (paper B)."""
+    """Compute ``∇ψ(x) = sign(x) |x|^{p−1}``, with the potential ``ψ = (1/p) Σ |x|^p`` (paper B)."""
     return x if isinstance(p, float) and p == 2.0 else x.sign() * x.abs() ** (p - 1.0)
 
 
 def inverse_mirror(y: Tensor, p: "float | Tensor") -> Tensor:
-    """The x with ``∇ψ(x) = y``: ``sign(y) |y|^{1/(p−1)}``."""
+    """Solve ``∇ψ(x) = y`` for x: ``sign(y) |y|^{1/(p−1)}``."""
     return y if isinstance(p, float) and p == 2.0 else y.sign() * y.abs() ** (1.0 / (p - 1.0))
 
 
@@ -151,12 +151,12 @@ def working_dtype(x: Tensor) -> torch.dtype:
 
 
 def mirror_step(w: Tensor, step: Tensor, p: "float | Tensor", *, by_logs: bool = True) -> Tensor:
-    """Return the w⁺ with ``∇ψ(w⁺) = ∇ψ(w) − step``: a step of mirror descent (paper B).
+    """Take a step of mirror descent: solve ``∇ψ(w⁺) = ∇ψ(w) − step`` for w⁺ (paper B).
 
     Args:
-        p: of the potential; a tensor broadcasts against w.
-        by_logs: form no power of a small weight, which low precision would lose, and leave w as
-            it is where the step is zero. Plain powers are two to ten times as fast, in float64.
+        p: power of the potential; a tensor broadcasts against w.
+        by_logs: avoid powers of small weights, which low precision would lose, and keep w
+            unchanged where the step is zero. Plain powers are two to ten times as fast, in float64.
 
     >>> w, step = torch.tensor([2.0, -1.0]).double(), torch.tensor([3.0, 0.0]).double()
     >>> mirror_step(w, step, 3.0, by_logs=False).tolist()
@@ -169,10 +169,10 @@ def mirror_step(w: Tensor, step: Tensor, p: "float | Tensor", *, by_logs: bool =
 
 
 def _step_by_logs(old: Tensor, move: Tensor, p: "float | Tensor") -> Tensor:
-    """Step by the ratio ``x = move / ∇ψ(old)``, which comes from logarithms.
+    """Step by the ratio ``x = move / ∇ψ(old)``, computed from logarithms.
 
-    It is ``old (1 − x)^{1/(p−1)}`` where ``|x| ≤ 1``, and else the same around ``∇ψ⁻¹(−move)`` with
-    1/x.
+    The result is ``old (1 − x)^{1/(p−1)}`` where ``|x| ≤ 1``, else
+    ``∇ψ⁻¹(−move) (1 − 1/x)^{1/(p−1)}``.
     """
     log_move = move.abs().log()
     log_x = log_move - (p - 1.0) * old.abs().log()
@@ -184,7 +184,7 @@ def _step_by_logs(old: Tensor, move: Tensor, p: "float | Tensor") -> Tensor:
 
 
 def power_norm(x: Tensor, p: "float | Tensor") -> Tensor:
-    """Entrywise ℓp norm of matrices ``(B, d, e)``, ``(B, 1, 1)``; p may be ``(B, 1, 1)``."""
+    """Compute the entrywise ℓp norm ``(B, 1, 1)`` of ``(B, d, e)``; p may be ``(B, 1, 1)``."""
     if isinstance(p, float):
         return _entrywise(x, p)[..., None, None]
     largest = x.abs().amax((-2, -1), keepdim=True)

@@ -1,7 +1,7 @@
 """MarginProblem: rank-one margin rows ``⟨left rightᵀ, W⟩ ≥ bound`` or ``= bound``.
 
-The rows are kept in factored form, gathered by query: ``M`` left factors and ``Q`` queries,
-row m belonging to query ``m // (M / Q)``. No ``M × d²`` matrix is ever built.
+The rows are stored in factored form, grouped by query: ``M`` left factors and ``Q`` queries.
+Row m belongs to query ``m // (M / Q)``. No ``M × d²`` matrix is ever built.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -21,14 +21,14 @@ from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.margin.norms import scaled_norm
 
 _ROWS = ("left", "query", "bound", "equality", "mask")
-# As the position of a row: its sequence is a last token, whose graph it belongs to.
+# Position of a row that belongs to the graph of a last token, which stands in for its sequence.
 LAST_TOKEN = -2
 
 
 @final
 @dataclass(frozen=True)
 class RowNames:
-    """What a row is about: int64 tensors that broadcast to ``(*B, M)``; −1 means none."""
+    """The sequence, query and tokens of each row: int64, broadcasts to ``(*B, M)``; −1: none."""
 
     sequence: Tensor
     position: Tensor  # which of several queries of the sequence, or LAST_TOKEN
@@ -48,7 +48,7 @@ class MarginProblem(Summarised):
     query: Tensor  # (*B, Q, e), M a multiple of Q
     bound: Tensor  # (*B, M)
     equality: Tensor  # bool (*B, M)
-    mask: Tensor  # bool (*B, M): false rows do not exist
+    mask: Tensor  # bool (*B, M), false for padding
     names: RowNames
 
     def summary(self) -> dict[str, str]:
@@ -84,40 +84,40 @@ class MarginProblem(Summarised):
         return self.query.repeat_interleave(self.M // self.query.shape[-2], dim=-2)
 
     def _grouped(self, rows: Tensor) -> Tensor:
-        """``(*B, M, …)`` as ``(*B, Q, M/Q, …)``."""
+        """Reshape ``(*B, M, …)`` to ``(*B, Q, M/Q, …)``."""
         Q = self.query.shape[-2]
         return rows.unflatten(len(self.batch_shape), (Q, self.M // Q))
 
     def apply(self, W: Tensor) -> Tensor:
-        """Row values ``left_mᵀ W right_m``, ``(*B, M)``, for W of shape ``(*B, d, e)``."""
+        """Compute ``left_mᵀ W right_m``, ``(*B, M)``, for W of shape ``(*B, d, e)``."""
         image = self.query @ W.mT  # (*B, Q, d)
         return (self._grouped(self.left) * image.unsqueeze(-2)).sum(-1).flatten(-2)
 
     def adjoint(self, dual: Tensor) -> Tensor:
-        """``Σ_m dual_m left_m right_mᵀ``, ``(*B, d, e)``, for dual of shape ``(*B, M)``."""
+        """Compute ``Σ_m dual_m left_m right_mᵀ``, ``(*B, d, e)``, for dual of shape ``(*B, M)``."""
         keys = (self._grouped(self.left) * self._grouped(dual).unsqueeze(-1)).sum(-2)
         return keys.mT @ self.query
 
     def lengths(self) -> Tensor:
-        """Frobenius norms ``‖left_m‖ ‖right_m‖`` of the rows, ``(*B, M)``."""
+        """Compute the Frobenius norms ``‖left_m‖ ‖right_m‖`` of the rows, ``(*B, M)``."""
         left = scaled_norm(self._grouped(self.left))
         return (left * scaled_norm(self.query).unsqueeze(-1)).flatten(-2)
 
     def to(self, device: torch.device | str) -> "MarginProblem":
-        """The same rows on a device."""
+        """Return the same rows on a device."""
         rows = {name: getattr(self, name).to(device) for name in _ROWS}
         names = (getattr(self.names, field.name).to(device) for field in fields(RowNames))
         return MarginProblem(**rows, names=RowNames(*names))
 
     def as_dtype(self, dtype: torch.dtype) -> "MarginProblem":
-        """The same rows in another dtype."""
+        """Return the same rows in another dtype."""
         if self.left.dtype == dtype:
             return self
         left, query, bound = (x.to(dtype) for x in (self.left, self.query, self.bound))
         return MarginProblem(left, query, bound, self.equality, self.mask, self.names)
 
     def __getitem__(self, index: Any) -> "MarginProblem":
-        """Members of the batch, as a tensor would give them."""
+        """Return members of the batch, indexed like a tensor."""
         shape = (*self.batch_shape, self.M)
         check_index(self.batch_shape, index)
         names = (getattr(self.names, f.name).expand(shape)[index] for f in fields(RowNames))
@@ -125,26 +125,26 @@ class MarginProblem(Summarised):
         return MarginProblem(left, query, bound, equality, mask, RowNames(*names))
 
     def members(self) -> list[tuple[int, ...]]:
-        """The index of every problem of the batch; one empty index without batch."""
+        """List the index of every problem in the batch; without a batch, one empty index."""
         return list(product(*(range(size) for size in self.batch_shape)))
 
     def arrays(self) -> dict[str, Tensor]:
-        """Everything by name, as it stands in a file."""
+        """Return all tensors by their names in a file."""
         rows = {name: getattr(self, name) for name in _ROWS}
         return rows | {field.name: getattr(self.names, field.name) for field in fields(RowNames)}
 
     def save(self, path: str | Path) -> Path:
-        """Write ``.npz`` with the rows and their names."""
+        """Write the rows and their names to an ``.npz`` file."""
         return write_npz(path, self.arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> "MarginProblem":
-        """Read what :meth:`save` wrote."""
+        """Read a file that :meth:`save` wrote."""
         return cls.from_arrays(read_npz(path, needs=("left", "query", "bound")))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> "MarginProblem":
-        """Rows from arrays by name; checks them like :func:`margin_problem`."""
+        """Build a problem from arrays by name, with the checks of :func:`margin_problem`."""
         problem = margin_problem(*(arrays.get(name) for name in _ROWS))
         if "sequence" not in arrays:
             return problem
@@ -167,14 +167,14 @@ def margin_problem(
     equality: Array | None = None,
     mask: Array | None = None,
 ) -> MarginProblem:
-    """Rows ``⟨left_m right_mᵀ, W⟩ ≥ bound_m`` (``=`` where ``equality``) from plain arrays.
+    """Build rows ``⟨left_m right_mᵀ, W⟩ ≥ bound_m`` (``=`` where ``equality``) from plain arrays.
 
     Args:
         left: ``(*B, M, d)``.
         right: ``(*B, M, e)``, or ``(*B, Q, e)`` with M a multiple of Q: each right factor
-            then serves M/Q rows in turn.
+            then serves M/Q consecutive rows.
         bound: ``(*B, M)`` or a number.
-        equality, mask: bool ``(*B, M)``; without them all rows are inequalities and exist.
+        equality, mask: bool ``(*B, M)``; by default all rows exist and are inequalities.
 
     Example:
         >>> import attnmargin as am
@@ -188,7 +188,7 @@ def margin_problem(
         got = f"shapes {tuple(left.shape)} and {tuple(right.shape)}"
         raise InputError("left and right", got, "(*B, M, d) and (*B, M, e)")
     if left.shape[-2] == 0:
-        right = right.new_zeros(*right.shape[:-2], 1, right.shape[-1])  # a query of no rows
+        right = right.new_zeros(*right.shape[:-2], 1, right.shape[-1])  # a query without rows
     M, Q = left.shape[-2], right.shape[-2]
     if Q == 0 or M % Q:
         raise InputError("right", f"{Q} factors for {M} rows", "a count that divides the rows")

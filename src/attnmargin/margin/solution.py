@@ -19,8 +19,8 @@ from attnmargin.margin.norms import Frobenius, Norm, as_norm
 from attnmargin.margin.problem import LAST_TOKEN, MarginProblem
 from attnmargin.version import VERSION
 
-# A row counts as tight when its slack is below this multiple of the certificate's tolerance, as a
-# share of its bound, or is rounding: so many units in the last place of ‖row‖ ‖W‖.
+# A row counts as tight when its slack, relative to its bound, is below this multiple of the
+# certificate's tolerance, or when it is rounding: this many units in the last place of ‖row‖ ‖W‖.
 _TIGHT, _ROUNDING = 1e3, 64
 
 
@@ -31,9 +31,9 @@ _RANK = 1e-7
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution(Summarised):
-    """Answer to ``min ‖W‖`` over the rows of ``problem``; see :func:`attnmargin.solve`.
+    """Solution of ``min ‖W‖`` over the rows of ``problem``; see :func:`attnmargin.solve`.
 
-    The multipliers are those of ``min ‖W‖``: ``bᵀ dual = value`` and ``‖Aᵀ dual‖_dual = 1``, so
+    The multipliers belong to ``min ‖W‖``: ``bᵀ dual = value`` and ``‖Aᵀ dual‖_dual = 1``, so
     ``dual`` says how fast the norm grows with each bound. Where a problem is infeasible, ``W``
     and ``value`` are NaN and ``dual`` is the Farkas proof: ``Aᵀ dual = 0``, ``bᵀ dual = 1``.
     """
@@ -72,7 +72,7 @@ class Solution(Summarised):
 
     @property
     def optimal(self) -> Tensor:
-        """Where the status is optimal, bool ``(*B,)``."""
+        """Whether each status is optimal, bool ``(*B,)``."""
         return torch.as_tensor(np.asarray(self.status) == Status.OPTIMAL, device=self.W.device)
 
     @cached_property
@@ -99,7 +99,7 @@ class Solution(Summarised):
 
     @property
     def vector(self) -> Tensor:
-        """W of a problem over a vector, shape ``(*B, d)``."""
+        """W as a vector of shape ``(*B, d)``, for problems over a vector."""
         if self.W.shape[-1] != 1:
             raise InputError("vector", f"W of shape {tuple(self.W.shape)}", "a single column")
         return self.W[..., 0]
@@ -108,7 +108,7 @@ class Solution(Summarised):
     def support(self) -> Tensor:
         """Inequality rows that hold with equality (paper A, Definition 2), bool ``(*B, M)``.
 
-        Where a problem is infeasible: the rows of the proof.
+        If a problem is infeasible, the rows of the proof.
         """
         problem = self.problem.as_dtype(torch.float64)
         W = self.W.to(torch.float64)
@@ -121,7 +121,7 @@ class Solution(Summarised):
         return problem.mask & ((tight & ~problem.equality) | proof)
 
     def __getitem__(self, index: Any) -> "Solution":
-        """Members of the batch, as a tensor would give them."""
+        """Return members of the batch, indexed like a tensor."""
         return replace(
             self,
             problem=self.problem[index],
@@ -132,7 +132,7 @@ class Solution(Summarised):
         )
 
     def to(self, device: torch.device | str) -> "Solution":
-        """The same solution on a device."""
+        """Return the same solution on a device."""
         return replace(
             self,
             problem=self.problem.to(device),
@@ -143,9 +143,9 @@ class Solution(Summarised):
         )
 
     def raise_for_status(self) -> Self:
-        """Returns the solution itself if all is optimal, or local where a rank was asked for.
+        """Raise unless every status is optimal, or local for a rank limit; return the solution.
 
-        Else raises, in words.
+        The error explains the first failure.
         """
         batch = self.problem.batch_shape
         for index in self.problem.members():
@@ -170,7 +170,7 @@ class Solution(Summarised):
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write problem, norm, W, dual and status as ``.npz``: all that a check needs."""
+        """Write problem, norm, W, dual and status to an ``.npz`` file: all that a check needs."""
         own: dict[str, Any] = {
             "W": self.W,
             "dual": self.dual,
@@ -185,7 +185,7 @@ class Solution(Summarised):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a solution; its certificate is computed anew from the file's numbers."""
+        """Read a solution, and recompute its certificate from the numbers in the file."""
         arrays = read_npz(path, needs=("left", "query", "bound", "norm", "W", "dual", "status"))
         problem = MarginProblem.from_arrays(arrays)
         norm = as_norm(str(arrays["norm"]))
@@ -201,19 +201,19 @@ class Solution(Summarised):
 
 
 def _limit(stored: Any) -> int:
-    """The rank that a file says W was limited to."""
+    """Check the rank limit stored in a file."""
     if np.shape(stored) != () or np.asarray(stored).dtype.kind not in "iu" or stored < 1:
         raise InputError("rank_limit", f"{stored!s:.80}", "a whole number of at least 1")
     return int(stored)
 
 
 def support_tokens(solution: Solution) -> Tensor:
-    """Tokens that lie exactly one margin below the selected one (paper A, Definition 2).
+    """Find the tokens exactly one margin below the selected one (paper A, Definition 2).
 
-    They guard the selection and decide the direction: all others could be taken away.
+    They alone determine the direction: removing all others would not change it.
 
     Args:
-        solution: of a :func:`token_problem`.
+        solution: solution of a :func:`token_problem`.
 
     Returns:
         bool ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries.

@@ -1,1 +1,1 @@
-"""PyTorch optimisers whose norm is known: ℓp mirror descent."""
+"""PyTorch optimisers with a known implied norm: ℓp mirror descent."""

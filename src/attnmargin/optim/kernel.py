@@ -1,7 +1,7 @@
-"""The mirror update as one kernel for GPUs: one read of weight and gradient, one write.
+"""The mirror update as one GPU kernel: one read of weight and gradient, one write.
 
-The formulas are those of :func:`attnmargin.margin.norms.mirror_step`, in float32. It
-needs Triton, which comes with PyTorch where there is a GPU.
+The formulas are the same as in :func:`attnmargin.margin.norms.mirror_step`, in float32. The kernel
+needs Triton, which comes with the GPU builds of PyTorch.
 """
 
 from functools import cache
@@ -16,18 +16,18 @@ _KINDS = (torch.float32, torch.bfloat16, torch.float16)
 
 @cache
 def can_fuse() -> bool:
-    """Whether the compiler of the kernel is there."""
+    """Check whether Triton and a GPU are available."""
     return find_spec("triton") is not None and torch.cuda.is_available()
 
 
 def fits(w: Tensor, g: Tensor) -> bool:
-    """Whether the kernel can update w by g in place: both dense on one GPU, not in float64."""
+    """Check whether the kernel can update w by g: both dense on one GPU, not in float64."""
     plain = w.is_cuda and g.device == w.device and w.dtype in _KINDS and g.dtype in _KINDS
     return plain and w.is_contiguous() and g.is_contiguous() and can_fuse()
 
 
 def update(w: Tensor, g: Tensor, lr: float | Tensor, p: float) -> None:
-    """``∇ψ(w) ← ∇ψ(w) − lr · g`` in place."""
+    """Update ``∇ψ(w) ← ∇ψ(w) − lr · g`` in place."""
     from attnmargin.optim.triton_kernel import mirror
 
     pointer = isinstance(lr, Tensor)

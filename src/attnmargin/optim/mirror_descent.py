@@ -12,9 +12,9 @@ from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import mirror_step, scaled_norm, working_dtype
 from attnmargin.optim.kernel import fits, update
 
-# Parameters of fewer entries are not worth a kernel of their own.
+# Parameters with fewer entries do not justify their own kernel.
 _WORTH_A_KERNEL = 1 << 14
-# Tables of at least so many rows may be embeddings.
+# Tables with at least this many rows may be embeddings.
 _MANY_ROWS = 1 << 10
 
 
@@ -24,21 +24,22 @@ class MirrorDescent(Optimizer):
 
         ∇ψ(w⁺) = ∇ψ(w) − lr · g,      ∇ψ(w) = sign(w) |w|^{p−1}
 
-    p = 2 is SGD, to the last bit. p near 1 favours sparse weights: the direction of attention
-    weights tends to that of the ℓp-SVM (paper B, Theorem 3). The update is computed relative to
-    the larger one of both terms, so that weights neither vanish by underflow nor blow up at zero.
+    p = 2 is SGD, bit for bit. p near 1 favours sparse weights: attention weights converge in
+    direction to the ℓp-SVM (paper B, Theorem 3). The update is computed relative to the larger of
+    the two terms, so that weights neither vanish by underflow nor blow up at zero.
 
     Args:
         params: parameters, or groups with their own ``lr``, ``p`` and other options.
         lr: learning rate, a number or a tensor with one number.
         p: power of the potential, ``1 < p < ∞``.
         normalize: divide the gradient of a group by its dual norm ``‖g‖_q``, ``1/p + 1/q = 1``.
-        momentum: ``buffer ← momentum · buffer + g`` takes the place of g: heavy ball in the mirror
-            domain, where steps add up.
+        momentum: ``buffer ← momentum · buffer + g`` replaces g: heavy ball in the mirror domain,
+            where steps add up.
         weight_decay: decoupled, ``w ← (1 − lr · weight_decay) w`` before the step.
-        foreach: update all parameters of a group, dtype and device in one go; None decides.
-        fused: one kernel per parameter on a GPU, see :mod:`attnmargin.optim.kernel`; None uses it
-            for large parameters where it can run.
+        foreach: update all parameters of a group with the same dtype and device together; False
+            updates them one by one.
+        fused: run one kernel per parameter on a GPU, see :mod:`attnmargin.optim.kernel`; None does
+            so for large parameters if it can.
 
     Example:
         >>> import attnmargin as am, torch
@@ -73,7 +74,7 @@ class MirrorDescent(Optimizer):
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group, after a check of its options."""
+        """Check the options of a group, and add it."""
         _check({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -85,7 +86,7 @@ class MirrorDescent(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """One step; ``closure`` computes the loss anew and returns it."""
+        """Take one step; ``closure`` recomputes the loss and returns it."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -110,7 +111,7 @@ class MirrorDescent(Optimizer):
         for w, g in zip(parameters, gradients, strict=True):
             state = self.state[w]
             if "momentum_buffer" not in state:
-                state["momentum_buffer"] = g.clone()  # in the dtype of what is added
+                state["momentum_buffer"] = g.clone()  # keeps the dtype of the gradient
             else:
                 state["momentum_buffer"].mul_(rate).add_(g)
             buffers.append(state["momentum_buffer"])
@@ -146,7 +147,7 @@ def _dense(gradient: Tensor) -> Tensor:
 
 
 def _group_norm(gradients: list[Tensor], p: float) -> Tensor:
-    """``‖g‖_q`` over all gradients of a group; one where they are zero."""
+    """Compute ``‖g‖_q`` over all gradients of a group; 1 if they are zero."""
     q = p / (p - 1.0)
     sizes = [
         scaled_norm(g.flatten().to(torch.promote_types(g.dtype, torch.float32)), q)
@@ -157,7 +158,7 @@ def _group_norm(gradients: list[Tensor], p: float) -> Tensor:
 
 
 def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
-    """The step of one group, in place."""
+    """Update one group in place."""
     lr, p, decay = group["lr"], float(group["p"]), group["weight_decay"]
     lr = lr.reshape(()) if isinstance(lr, Tensor) else lr
     if decay != 0.0:
@@ -178,7 +179,7 @@ def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str,
 def _descend_plainly(
     parameters: list[Tensor], gradients: list[Tensor], lr: float | Tensor, foreach: bool | None
 ) -> None:
-    """Gradient descent, in the operations of ``torch.optim.SGD``."""
+    """Take a step of gradient descent, with the same operations as ``torch.optim.SGD``."""
     if isinstance(lr, Tensor):
         for w, g in zip(parameters, gradients, strict=True):
             w.sub_(lr.to(w.device) * g)
@@ -196,7 +197,7 @@ def _descend_fused(
     p: float,
     fused: bool | None,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Update what the kernel can, and return the rest; small ones are better laid end to end."""
+    """Update what the kernel can, and return the rest; small parameters do better concatenated."""
     if fused is False:
         return parameters, gradients
     least = 0 if fused else _WORTH_A_KERNEL
@@ -216,7 +217,7 @@ def _descend_fused(
 def _descend_in_rows(
     parameters: list[Tensor], gradients: list[Tensor], lr: float | Tensor, p: float
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Update tables of many rows on the CPU where the gradient is not zero; return the rest.
+    """Update large CPU tables only in rows with a nonzero gradient; return the rest.
 
     A batch of texts touches few rows of an embedding, and a zero gradient changes nothing.
     """
@@ -234,7 +235,7 @@ def _descend_in_rows(
 def _descend_together(
     parameters: list[Tensor], gradients: list[Tensor], lr: float | Tensor, p: float
 ) -> None:
-    """One update for all parameters of a dtype and device, laid end to end."""
+    """Concatenate all parameters of a dtype and device, and update them together."""
     kinds: dict[tuple[Any, Any], list[int]] = {}
     for i, w in enumerate(parameters):
         kinds.setdefault((w.dtype, w.device), []).append(i)

@@ -9,7 +9,7 @@ from triton.language.extra import libdevice
 
 @triton.jit
 def mirror(w_ptr, g_ptr, lr, n, power, inverse, POINTER: tl.constexpr, BLOCK: tl.constexpr):
-    """One block of ``w ← ∇ψ⁻¹(∇ψ(w) − lr · g)``; ``power`` is p − 1, ``inverse`` 1/(p − 1)."""
+    """Update a block: ``w ← ∇ψ⁻¹(∇ψ(w) − lr · g)``; ``power`` is p − 1, ``inverse`` 1/(p − 1)."""
     rate = tl.load(lr) if POINTER else lr
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < n

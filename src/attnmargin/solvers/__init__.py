@@ -1,1 +1,1 @@
-"""Solvers of margin problems: one folder per family of norms, one entry ``entry.solve``."""
+"""Solvers of margin problems: one folder per family of norms, one entry point ``entry.solve``."""

@@ -1,4 +1,4 @@
-"""The one entry: norm and method in, certified solution out."""
+"""The one entry point: norm and method in, certified solution out."""
 
 from dataclasses import replace
 
@@ -38,30 +38,30 @@ def solve(
 
         min ‖W‖   subject to   ⟨left_m right_mᵀ, W⟩ ≥ bound_m   (= bound_m on equality rows)
 
-    The Frobenius solution is unique and found by an active-set method, so it is exact up to
-    rounding (paper A, (Att-SVM) and Lemma 1: it lives in span(token differences) × span(queries)).
-    The nuclear solution (paper A, (Att-SVM⋆)), which need not be unique, and the ℓp solution
-    (paper B, ℓp-AttSVM) are found by interior-point methods to a certified gap of 1e-9.
+    An active-set method finds the unique Frobenius solution, exact up to rounding (paper A,
+    (Att-SVM) and Lemma 1: it lives in span(token differences) × span(queries)). Interior-point
+    methods find the nuclear solution (paper A, (Att-SVM⋆)), which need not be unique, and the ℓp
+    solution (paper B, ℓp-AttSVM), to a certified gap of 1e-9.
 
-    The work is done in float64; the answer has the dtype and device of the problem, and the
-    certificate is that of the delivered numbers.
+    The solvers compute in float64. The answer has the dtype and device of the problem, and the
+    certificate checks the numbers as returned.
 
     Args:
         problem: rows with batch ``*B``.
-        norm: "fro" or the number 2, "nuc", another number p > 1, or a norm object. Full accuracy is
-            reached for p from 1.1 to 10; beyond, the status says what was reached.
-        warm_start: a solution in any norm, or multipliers ``(*B, M)`` in this one, of a similar
-            problem; it changes the time, not the answer.
-        method: "auto" takes the compiled method of the norm on the CPU ("active-set" for
+        norm: "fro" or the number 2, "nuc", another number p > 1, or a norm object. For p from 1.1
+            to 10 the solver reaches full accuracy; outside, the status says what it reached.
+        warm_start: solution of a similar problem in any norm, or its multipliers ``(*B, M)`` in
+            this one. It changes the time, not the answer.
+        method: "auto" uses the compiled method of the norm on the CPU ("active-set" for
             Frobenius, else "interior"), and "lockstep" (batched torch) on other devices and for
-            members left inaccurate. "reference" is cvxpy with Clarabel: slow, and independent.
+            members left inaccurate. "reference" is cvxpy with Clarabel: slow, but independent.
         rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
-            rank ≤ m is the answer (paper A, Lemma 3); else a local solution is sought, its status
-            is "local", and its gap is that to the convex bound.
+            rank ≤ m is the answer (paper A, Lemma 3). Otherwise the solver looks for a local
+            solution, with status "local" and the gap to the convex bound.
 
     Returns:
-        A :class:`Solution`. It does not raise when a problem is infeasible: ask ``status``, or
-        call ``raise_for_status()``.
+        A :class:`Solution`. An infeasible problem does not raise: check ``status``, or call
+        ``raise_for_status()``.
 
     Example:
         >>> import attnmargin as am
@@ -82,7 +82,7 @@ def solve(
 
 
 def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
-    """The compiled method where it can run, then the other one, from scratch, where in doubt."""
+    """Solve by the compiled method if it can run, and inaccurate members again from scratch."""
     compiled, together = _methods(norm)
     usable = problem.left.device.type == "cpu" and can_compile()
     solution = _solve_by(problem, norm, warm, compiled if usable else together)
@@ -92,7 +92,7 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
 
 
 def _limited(convex: Solution, rank: int) -> Solution:
-    """Solutions of limited rank: the convex ones where they obey the limit, else local ones."""
+    """Limit the rank: keep convex solutions within the limit, replace the others by local ones."""
     W = convex.W.clone()
     high = convex.rank > rank
     if bool(high.any()):
@@ -108,7 +108,7 @@ def _limited(convex: Solution, rank: int) -> Solution:
 
 
 def _methods(norm: Norm) -> tuple[str, str]:
-    """The compiled and the torch method for a norm."""
+    """Name the compiled and the torch method for a norm."""
     return FROBENIUS_METHODS if _is_frobenius(norm) else INTERIOR_METHODS
 
 
@@ -133,7 +133,7 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
 
 
 def _check(norm: Norm, method: str, rank: int | None) -> None:
-    """Refuse a norm or a method that does not fit before work starts."""
+    """Raise InputError early if norm, method and rank do not fit together."""
     if not isinstance(norm, Frobenius | Nuclear | Lp):
         raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
     methods = ("auto", *_methods(norm), "reference")
@@ -149,7 +149,7 @@ def _check(norm: Norm, method: str, rank: int | None) -> None:
 def _deliver(
     problem: MarginProblem, norm: Norm, dual: Tensor, W: Tensor, outcome: Tensor, iterations: Tensor
 ) -> Solution:
-    """The answer of a method in the dtype of the problem, with its certificate."""
+    """Convert the answer of a method to the dtype of the problem, and certify it."""
     infeasible = outcome == INFEASIBLE
     if bool(infeasible.any()):
         W = W.masked_fill(infeasible[..., None, None], torch.nan)
@@ -159,7 +159,7 @@ def _deliver(
 
 
 def _second_opinion(solution: Solution, method: str) -> Solution:
-    """Solve the inaccurate members by another method, and keep what is proved better."""
+    """Solve the inaccurate members by another method, and keep answers with a better proof."""
     problem, norm = solution.problem, solution.norm
     doubtful = torch.from_numpy(np.asarray(solution.status == Status.INACCURATE))
     if not bool(doubtful.any()):
@@ -176,7 +176,7 @@ def _second_opinion(solution: Solution, method: str) -> Solution:
 
 
 def _warm(problem: MarginProblem, norm: Norm, warm_start: Solution | Array | None) -> Warm | None:
-    """Multipliers ``(*B, M)`` to begin with; bare ones are taken for those of the same norm."""
+    """Check the multipliers ``(*B, M)`` to start from; plain arrays belong to the same norm."""
     if warm_start is None:
         return None
     if isinstance(warm_start, Solution):

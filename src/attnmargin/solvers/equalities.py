@@ -1,4 +1,4 @@
-"""The last digits of equalities, which interior points leave to the size of W."""
+"""The last digits of equalities, which interior-point methods satisfy only relative to ‖W‖."""
 
 from dataclasses import replace
 
@@ -12,15 +12,15 @@ from attnmargin.margin.norms import scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 
-# Eigenvalues of the Gram matrix below this share of the largest are those of rows that repeat.
+# Eigenvalues of the Gram matrix below this share of the largest come from repeated rows.
 _REPEATED = 1e-10
 
 
 def on_equalities(solution: Solution) -> Solution:
-    """Move inaccurate members onto their equalities, by the shortest way; keep what proves more.
+    """Project inaccurate members onto their equalities; keep those with a better certificate.
 
-    An equality with a small bound, such as that of two shares that are almost equal, counts
-    relative to its bound, and an error of 1e-12 of the size of W is too much for it.
+    The certificate measures an equality relative to its bound. For a small bound, such as that of
+    two almost equal probabilities, an error of 1e-12 ‖W‖ is too large.
     """
     problem, norm = solution.problem, solution.norm
     wanting = torch.from_numpy(np.asarray(solution.status == Status.INACCURATE))
@@ -42,10 +42,10 @@ def _equalities(problem: MarginProblem) -> Tensor:
 
 
 def _moved(problem: MarginProblem, W: Tensor) -> Tensor:
-    """``W + Aᵀy`` with ``A Aᵀ y = b − A W`` for the equalities A, ``(B, d, e)``."""
+    """Compute ``W + Aᵀy`` with ``A Aᵀ y = b − A W`` for the equalities A, ``(B, d, e)``."""
     own = _equalities(problem)
     pairs = own.unsqueeze(-1) & own.unsqueeze(-2)
-    # Rows of length one: squares of long ones overflow.
+    # Scale rows to length one: squares of long rows overflow.
     left, right = (x / scaled_norm(x).clamp_min(tiny(x)).unsqueeze(-1)
                    for x in (problem.left, problem.right))  # fmt: skip
     gram = ((left @ left.mT) * (right @ right.mT)).where(pairs, 0.0)

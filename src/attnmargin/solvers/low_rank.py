@@ -1,10 +1,11 @@
-"""Nuclear norm with at most m dimensions between keys and queries: factored local solutions.
+"""Local solutions in the nuclear norm with ``W = K Qᵀ`` of width at most m.
 
     min ½(‖K‖² + ‖Q‖²)   subject to   ⟨a_i, K Qᵀ⟩ ≥ b_i,   K (d, m), Q (e, m)
 
 Its value is the nuclear norm of ``K Qᵀ`` (paper A, (KQ-SVM) and (Att-SVM⋆)). The problem is not
-convex. From several starts, rows are linearised at (K, Q), which leaves a Frobenius problem over
-both factors, and the step to its solution is as long as pays; the best end is kept.
+convex. From several starts, each round linearises the rows at (K, Q), solves the resulting
+Frobenius problem over both factors, and searches along the line to its solution. The best end point
+wins.
 """
 
 import torch
@@ -18,21 +19,21 @@ from attnmargin.solvers.interior.walk import touching
 from attnmargin.solvers.outcome import SOLVED
 
 _STARTS, _ROUNDS = 8, 300
-# Relative gain of a round below which a start has ended.
+# A start ends when a round gains less than this, relatively.
 _ENOUGH = 1e-13
 _STEPS = tuple(0.5**k for k in range(9))
-# Weight of violations that no scaling can mend, in the merit of a point.
+# Weight, in the merit of a point, of violations that no scaling can repair.
 _PENALTY = 10.0
 
 
 def local_solutions(problem: MarginProblem, W: Tensor, m: int, method: str) -> Tensor:
-    """Feasible W ``(B, d, e)`` of rank ≤ m, or NaN where none was found.
+    """Find feasible W ``(B, d, e)`` of rank ≤ m; NaN where none was found.
 
     Args:
         problem: rows with one batch dimension B.
-        W: the convex solutions, one of the starts.
+        W: convex solutions, from which all starts are made.
         m: width of K and Q.
-        method: how to solve the Frobenius problems.
+        method: method for the Frobenius problems.
     """
     flat = flatten(problem)
     starts = _starts(W.to(torch.float64), m)
@@ -56,7 +57,7 @@ def local_solutions(problem: MarginProblem, W: Tensor, m: int, method: str) -> T
 
 
 def _starts(W: Tensor, m: int) -> tuple[Tensor, Tensor]:
-    """Factors ``(starts, B, ·, m)``: the m largest directions of W, and random mixtures of all."""
+    """Build factors ``(starts, B, ·, m)``: the m largest directions of W, and random mixtures."""
     U, S, Vh = torch.linalg.svd(W, full_matrices=False)
     root = S.sqrt().unsqueeze(-2)
     generator = torch.Generator().manual_seed(seed_of("low rank starts"))
@@ -68,13 +69,13 @@ def _starts(W: Tensor, m: int) -> tuple[Tensor, Tensor]:
 
 
 def _repeated(problem: MarginProblem, count: int) -> MarginProblem:
-    """A batch ``count`` times over."""
+    """Repeat a batch ``count`` times."""
     every = torch.arange(len(problem.left), device=problem.left.device).repeat(count)
     return problem[every]
 
 
 def _merit(problem: MarginProblem, W: Tensor) -> Tensor:
-    """Nuclear norm of the scaled W with a penalty on what scaling cannot mend, ``(B,)``."""
+    """Add a penalty on the remaining violations to the nuclear norm of the scaled W, ``(B,)``."""
     needed = problem.mask & ~problem.equality & (problem.bound > 0)
     fixed = (problem.mask & problem.equality & (problem.bound != 0)).any(-1)
     possible = fixed | ~(needed & (problem.apply(W) <= 0)).any(-1)
@@ -87,7 +88,7 @@ def _merit(problem: MarginProblem, W: Tensor) -> Tensor:
 
 
 def _balanced(K: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
-    """The factors of least norm with the same product."""
+    """Find the factors of least norm with the same product."""
     left, A = torch.linalg.qr(K)
     right, B = torch.linalg.qr(Q)
     U, S, Vh = torch.linalg.svd(A @ B.mT)
@@ -98,7 +99,7 @@ def _balanced(K: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
 def _round(
     problem: MarginProblem, K: Tensor, Q: Tensor, merit: Tensor, method: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The best point on the way to the solution with linearised rows, if better than merit."""
+    """Search the line to the solution for linearised rows; keep (K, Q) if nothing is better."""
     K, Q = _balanced(K, Q)
     linear = _linearised(problem, K, Q)
     _, x, outcome, _ = solve_frobenius(linear, None, method)
@@ -120,7 +121,7 @@ def _round(
 
 
 def _linearised(problem: MarginProblem, K: Tensor, Q: Tensor) -> MarginProblem:
-    """Rows over the vector (K, Q) that agree with ``⟨a_i, K Qᵀ⟩ ≥ b_i`` to first order."""
+    """Linearise ``⟨a_i, K Qᵀ⟩ ≥ b_i`` to rows over the vector (K, Q)."""
     left, right = problem.left, problem.right
     of_K = (left.unsqueeze(-1) * (right @ Q).unsqueeze(-2)).flatten(-2)
     of_Q = (right.unsqueeze(-1) * (left @ K).unsqueeze(-2)).flatten(-2)

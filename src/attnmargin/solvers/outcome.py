@@ -1,3 +1,3 @@
-"""What a method says of one problem; the certificate, not the method, has the last word."""
+"""What a method reports about one problem; the certificate has the last word."""
 
 SOLVED, INFEASIBLE, STALLED = 0, 1, 2

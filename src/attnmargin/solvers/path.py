@@ -1,4 +1,4 @@
-"""Solutions along a path of norms, each the start of the next."""
+"""Solutions along a path of norms, each started from the one before."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from attnmargin.solvers.entry import solve
 
 
 def solve_path(problem: MarginProblem, norms: Sequence[str | float | Norm]) -> list[Solution]:
-    """Solve in several norms, each from the solution in the nearest norm solved before.
+    """Solve in several norms, each started from the nearest norm already solved.
 
-    The ℓp solutions are found outwards from p = 2, where the walk is short. The answers are those
-    of :func:`attnmargin.solve`, in the order of the norms.
+    The path goes outwards from p = 2, so that each step is short. The answers are the same as from
+    :func:`attnmargin.solve`, in the order of ``norms``.
 
     Example:
         >>> import attnmargin as am
@@ -32,10 +32,10 @@ def solve_path(problem: MarginProblem, norms: Sequence[str | float | Norm]) -> l
 
 
 def _place(norm: Norm) -> float:
-    """Where a norm stands on the path: 0 is Frobenius, conjugate powers lie opposite."""
+    """Return the position of a norm on the path: 0 is Frobenius, conjugate powers are opposite."""
     return math.log(norm.p - 1.0) if isinstance(norm, Lp) else 0.0
 
 
 def _on_the_way(norm: Norm, goal: Norm) -> bool:
-    """Whether a norm lies between Frobenius and the goal."""
+    """Check whether a norm is on the same side of Frobenius as the goal."""
     return not isinstance(norm, Nuclear) and _place(norm) * _place(goal) >= 0.0

@@ -1,6 +1,6 @@
-"""The plain slow way for every norm: cvxpy with Clarabel, one problem at a time, exact cones.
+"""The reference for every norm: cvxpy with Clarabel, one problem at a time, exact cones.
 
-It shares nothing with the fast methods, and is what they are compared with.
+It is slow and shares no code with the fast methods, so that they can be compared with it.
 """
 
 import warnings
@@ -20,14 +20,14 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 Floats = NDArray[np.float64]
 
-# As close as Clarabel can be asked to come; what it reaches is the certificate's to say.
+# As tight as is reasonable to ask of Clarabel; the certificate says what it reached.
 _PRECISE = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _SOLVED = ("optimal", "optimal_inaccurate")
 _IMPOSSIBLE = ("infeasible", "infeasible_inaccurate")
 
 
 def solve_reference(problem: MarginProblem, norm: Norm) -> Answer:
-    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
+    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations."""
     for package in ("cvxpy", "clarabel"):
         if find_spec(package) is None:
             raise MissingPackageError("method 'reference'", "attnmargin[verify]")
@@ -47,7 +47,7 @@ def solve_reference(problem: MarginProblem, norm: Norm) -> Answer:
 
 
 class _Dense:
-    """One problem with its rows written out."""
+    """One problem with dense rows."""
 
     def __init__(self, problem: MarginProblem, norm: Norm) -> None:
         self.norm, self.shape = norm, problem.shape
@@ -60,7 +60,7 @@ class _Dense:
         self.outcome, self.iterations = SOLVED, 0
 
     def solve(self) -> None:
-        """Fill dual, W, outcome and iterations."""
+        """Set dual, W, outcome and iterations."""
         if not ((self.b > 0.0) | (self.equality & (self.b != 0.0))).any():
             return  # W = 0
         cvxpy: Any = import_module("cvxpy")
@@ -81,7 +81,7 @@ class _Dense:
             self.outcome = STALLED
 
     def _measure(self, W: Any) -> Any:
-        """The norm as an expression; power cones where p is no simple fraction, too."""
+        """Express the norm in cvxpy, with exact power cones for every p."""
         cvxpy: Any = import_module("cvxpy")
         if isinstance(self.norm, Nuclear):
             return cvxpy.normNuc(W)
@@ -90,7 +90,7 @@ class _Dense:
         return cvxpy.norm(entries, 2) if p == 2.0 else cvxpy.pnorm(entries, p, approx=False)
 
     def _run(self, goal: Any, constraints: list[Any]) -> str:
-        """Status of a cvxpy problem; constraints without rows are left out."""
+        """Solve a cvxpy problem without its empty constraints; return its status."""
         cvxpy: Any = import_module("cvxpy")
         program = cvxpy.Problem(goal, [row for row in constraints if row.size])
         with warnings.catch_warnings():
@@ -103,7 +103,7 @@ class _Dense:
         return str(program.status)
 
     def _prove(self) -> None:
-        """The Farkas multipliers of least sum."""
+        """Find the Farkas multipliers of least weighted sum."""
         cvxpy: Any = import_module("cvxpy")
         dual = cvxpy.Variable(len(self.b))
         size = np.linalg.norm(self.A, axis=1)

@@ -1,4 +1,4 @@
-"""Training: weights, steps, rates, and the loop that joins them; flows and paths."""
+"""Training: weights, steps, rates and the loop; gradient flows and regularisation paths."""
 
 from attnmargin.training.flow import gradient_flow
 from attnmargin.training.loop import train

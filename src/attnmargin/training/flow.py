@@ -1,10 +1,10 @@
-"""Gradient flow by arc length, with error control: the path itself, at any norm.
+"""Gradient flow by arc length, with error control, at any norm of W.
 
-Along the flow ``dW/dt = −∇L(W)`` time runs like e^{‖W‖}. By arc length s it is
+Along the flow ``dW/dt = −∇L(W)`` time grows like e^{‖W‖}. By arc length s the flow is
 
     dW/ds = −∇L / ‖∇L‖
 
-and only the direction of the gradient matters, which is exact when the softmax saturates.
+and only the direction of the gradient matters, which stays exact when the softmax saturates.
 """
 
 from collections.abc import Callable
@@ -27,9 +27,9 @@ from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 
 Field = Callable[[Tensor], Tensor]
 _SHORTEST = 1e-9
-# After so many steps a path must be ahead by this share of the way that it went.
+# After this many steps, the net progress must be at least this share of the arc length.
 _PATIENCE, _AHEAD = 100, 0.05
-# More steps than this between two records are a valley too narrow to follow.
+# More steps than this between two records mean a valley too narrow to follow.
 _MOST = 20_000
 
 
@@ -51,12 +51,13 @@ def gradient_flow(
     """Follow the gradient flow of the loss for a given arc length.
 
     Args:
-        length: arc length of the path, in the norm ``‖·‖_F`` of what moves.
+        length: arc length of the path, in the norm ``‖·‖_F`` of the trained parameters.
         parameter: "W", "KQ" for the flow of both factors, or "p" for logits ``X p`` without
             queries; the path of p is ``(R, *B, d, 1)``.
-        p: of the mirror potential; for p ≠ 2 the flow is that of ``∇ψ(W)``, ``dual`` arc length.
-        record: number of equal parts at whose ends to record.
-        tolerance: of the error per step, relative to ‖W‖ and absolute below one.
+        p: power of the mirror potential; for p ≠ 2, ``∇ψ(W)`` flows, with arc length in the
+            dual norm.
+        record: number of equal parts of the path; each end is recorded.
+        tolerance: bound on the error per step, relative to ‖W‖, absolute for ‖W‖ < 1.
         init, width, watch, seed: as in :func:`attnmargin.train`.
 
     Returns:
@@ -79,14 +80,14 @@ def gradient_flow(
     known = isinstance(p, int | float) and 1.0 < p < float("inf")
     if not known or (parameter == "KQ" and p != 2.0):
         raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W and p, and 2 for KQ")
-    if parameter == "p":  # it has no queries, and zero ones would keep the attention as it is
+    if parameter == "p":  # p has no queries; zero queries in the data would freeze the attention
         data = AttentionData(data.X, torch.ones_like(data.z), data.y, data.v, data.mask)
     goal = objective(data, head, loss)
     weights, power = movable_start(goal.flat, parameter, init, width, seed), float(p)
     x, h = mirror(weights.vector(), power), goal.flat.X.new_full((len(goal.flat.X), 1), 0.01)
 
     def field(x: Tensor) -> Tensor:
-        """Unit tangent of the path."""
+        """Compute the unit tangent of the path."""
         weights.place(inverse_mirror(x, power))
         D = weights.pull(goal.slope(weights.logits()))
         size = power_norm(D.unsqueeze(-1), power / (power - 1.0))[..., 0]
@@ -111,9 +112,9 @@ def gradient_flow(
 def _integrate(
     field: Field, x: Tensor, length: float, h: Tensor, tolerance: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Go a given arc length by the pair of Bogacki and Shampine, each trial with its own steps.
+    """Integrate over an arc length by the Bogacki–Shampine pair, each trial with its own steps.
 
-    Returns the end, the next step lengths, and who came to rest.
+    Returns the end points, the next step lengths, and which trials came to rest.
     """
     left, k1 = torch.full_like(h, length), field(x)
     resting = ~torch.isfinite(k1).all(-1, keepdim=True)
@@ -121,7 +122,7 @@ def _integrate(
     while bool(((left > 0) & ~resting).any()):
         rounds += 1
         if rounds % _PATIENCE == 0:
-            # Going to and fro around a minimum makes way, but gets nowhere.
+            # Oscillating around a minimum uses up arc length without net progress.
             way = since[1] - left
             resting = resting | ((x - since[0]).norm(dim=-1, keepdim=True) < _AHEAD * way)
             since = (x, left)
@@ -141,6 +142,6 @@ def _integrate(
         x, k1 = new.where(good, x), k4.where(good, k1)
         left = torch.where(good, left - step, left).clamp_min(0.0)
         factor = (0.9 * (allowed / size.clamp_min(tiny(size))) ** (1 / 3)).clamp(0.2, 5.0)
-        # A step that was cut short at the end says nothing against longer ones.
+        # A step cut short at the end is no reason to shorten the next one.
         h = torch.where(good & (step < h), h, step * factor).clamp_min(_SHORTEST)
     return x, h, resting[..., 0]

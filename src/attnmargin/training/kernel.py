@@ -1,6 +1,6 @@
-"""Many steps of descent in one call, compiled with numba, one trial after the other.
+"""Many steps of descent in one call, compiled with numba, one trial after another.
 
-The steps are those of :mod:`attnmargin.training.weights`, for a linear head.
+The steps are the same as in :mod:`attnmargin.training.weights`, for a linear head.
 """
 
 import math
@@ -12,14 +12,14 @@ from attnmargin.base.kernels import Bools, Floats, add, dot, inner, jit, kernel,
 from attnmargin.training.slope_kernel import Scores, scores, slope
 
 _TINY = 1e-300
-# A squared norm below this share of what it would be without cancellation is rounding.
+# A squared norm below this share of its value without cancellation is rounding.
 NOISE = 16 * 2.0**-52
 # Coefficients below this share of the largest change no digit.
 _NOTHING = 1e-20
 
 
 class Rule(NamedTuple):
-    """How a step is made of a gradient."""
+    """How to turn a gradient into a step."""
 
     loss: int
     normalize: bool
@@ -34,7 +34,7 @@ def _rule(numbers: Floats) -> Rule:
 
 @jit
 def _times(G: Floats, x: Floats, out: Floats) -> None:
-    """out = G x for symmetric G, without what is negligible."""
+    """Compute out = G x for symmetric G, skipping negligible entries of x."""
     out[:] = 0.0
     size = 0.0
     for j in range(x.size):
@@ -56,7 +56,7 @@ class Coefficients(NamedTuple):
 
 @jit
 def _penalise(P: Scores, W: Coefficients, log_scale: float, log_penalty: float) -> float:
-    """Add the ridge term to c and h, scaled to ordinary size; returns the new scale."""
+    """Add the ridge term to c and h, rescaled to ordinary size; return the log of the scale."""
     n = P.c.size
     log_D = log_scale + 0.5 * math.log(max(dot(P.c, W.h, n), _TINY))
     log_x = log_penalty + 0.5 * math.log(max(dot(W.beta, P.a, n), _TINY))
@@ -70,7 +70,7 @@ def _penalise(P: Scores, W: Coefficients, log_scale: float, log_penalty: float) 
 
 @jit
 def _size(c: Floats, lengths: Floats) -> float:
-    """``Σ |c_j| ‖x_j z_jᵀ‖``: the norm that the gradient would have if nothing cancelled."""
+    """Compute ``Σ |c_j| ‖x_j z_jᵀ‖``, the norm of the gradient if nothing cancelled."""
     total = 0.0
     for j in range(c.size):
         total += abs(c[j]) * lengths[j]
@@ -79,7 +79,7 @@ def _size(c: Floats, lengths: Floats) -> float:
 
 @jit
 def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
-    """Steps with the given rates; logits are made anew at the end."""
+    """Take steps with the given rates; recompute the logits at the end."""
     n = P.c.size
     for k in range(rates.size):
         log_scale = slope(P, rule.loss) - math.log(P.gamma.shape[0])
@@ -90,7 +90,7 @@ def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
             square = dot(P.c, W.h, n)
             factor = rates[k] / math.sqrt(max(square, _TINY))
             if square <= NOISE * _size(P.c, W.lengths) ** 2:
-                factor = 0.0  # what is left of a gradient that cancels is rounding
+                factor = 0.0  # the gradient cancels, and the remainder is rounding
         else:
             factor = rates[k] * math.exp(log_scale)
         add(W.beta, factor, P.c, n)
@@ -111,7 +111,7 @@ def advance_coefficients(
     rates: Floats,
     rules: Floats,
 ) -> None:
-    """Advance a batch; beta and a are changed in place."""
+    """Advance a batch; update beta and a in place."""
     B, N, T = gamma.shape
     tokens, sequences, h = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
     for i in range(B):
@@ -121,7 +121,7 @@ def advance_coefficients(
 
 @jit
 def _power(x: float, r: float) -> float:
-    """x^r for x ≥ 0, quick for powers that occur often."""
+    """Compute x^r for x ≥ 0, fast for common powers."""
     if r == 1.0:
         return x
     if r == 2.0:
@@ -135,7 +135,7 @@ def _power(x: float, r: float) -> float:
 
 @jit
 def _norm(x: Floats, p: float) -> float:
-    """ℓp norm."""
+    """Compute the ℓp norm."""
     if p == 2.0:
         square = dot(x, x, x.size)
         if 1e-280 < square < 1e280:
@@ -152,7 +152,7 @@ def _norm(x: Floats, p: float) -> float:
 
 @jit
 def _step(x: Floats, dual: Floats, D: Floats, log_scale: float, rate: float, rule: Rule) -> None:
-    """One step of x along D, as :meth:`attnmargin.training.weights.Rule.step`; dual is ∇ψ(x)."""
+    """Step x along D as in :meth:`attnmargin.training.weights.Rule.step`; dual is ∇ψ(x)."""
     if rule.log_penalty > -np.inf:
         log_D = log_scale + math.log(max(_norm(D, 2.0), _TINY))
         log_x = rule.log_penalty + math.log(max(_norm(x, 2.0), _TINY))
@@ -176,14 +176,14 @@ def _step(x: Floats, dual: Floats, D: Floats, log_scale: float, rate: float, rul
 
 @jit
 def _dualise(x: Floats, dual: Floats, p: float) -> None:
-    """dual = ∇ψ(x)."""
+    """Compute dual = ∇ψ(x)."""
     if p != 2.0:
         for j in range(x.size):
             dual[j] = math.copysign(_power(abs(x[j]), p - 1.0), x[j])
 
 
 class Tokens(NamedTuple):
-    """Tokens and queries of one trial, and room for N sequences."""
+    """Tokens and queries of one trial, and buffers for N sequences."""
 
     X: Floats  # (N, T, d)
     z: Floats  # (N, e)
@@ -193,7 +193,7 @@ class Tokens(NamedTuple):
 
 @jit
 def _logits(P: Scores, data: Tokens) -> None:
-    """Logits from the images of the queries."""
+    """Compute the logits from the images of the queries."""
     N, T, d = data.X.shape
     for i in range(N):
         for t in range(T):
@@ -202,7 +202,7 @@ def _logits(P: Scores, data: Tokens) -> None:
 
 @jit
 def _keys(P: Scores, data: Tokens) -> None:
-    """Σ_t c_it x_it."""
+    """Compute Σ_t c_it x_it."""
     N, T, _ = data.X.shape
     data.keys[:] = 0.0
     for i in range(N):
@@ -219,7 +219,7 @@ def advance_entries(
     rates: Floats,
     rules: Floats,
 ) -> None:
-    """Advance a batch of W, which is changed in place."""
+    """Advance a batch of W in place."""
     B, N, T, d = X.shape
     e = z.shape[2]
     tokens, sequences, a = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
@@ -251,7 +251,7 @@ def advance_factors(
     rates: Floats,
     rules: Floats,
 ) -> None:
-    """Advance a batch of (K, Q), which are changed in place."""
+    """Advance a batch of (K, Q) in place."""
     B, N, T, d = X.shape
     e, m = z.shape[2], K.shape[2]
     tokens, sequences, a = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)

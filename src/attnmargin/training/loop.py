@@ -22,7 +22,7 @@ from attnmargin.training.start import fixed_directions, joint_start, movable_sta
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
 
-# Losses that the compiled kernel knows, in its order.
+# Losses that the compiled kernel supports, in its numbering.
 KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared, Log)
 
 
@@ -52,32 +52,33 @@ def train(
 
         L = (1/n) Σ ℓ(y_i h(X_iᵀ softmax(X_i W z_i)))
 
-    Gradients are exact in direction however far the softmax saturates (see
-    :mod:`attnmargin.attention.softmax`), so normalised descent goes on where plain gradients would
-    be zero.
+    The direction of the gradient stays exact even after the softmax saturates (see
+    :mod:`attnmargin.attention.softmax`), so normalised descent continues where plain gradients
+    would be zero.
 
     Args:
         parameter: "W"; "KQ" for ``W = K Qᵀ`` (paper A, KQ-GD); "vW" for head and weights together
             (paper B, ℓp-JointGD).
         method: "gd" (paper A, W-GD), or "mirror" with the potential ``(1/p) Σ |w|^p`` (paper B,
             ℓp-AttGD).
-        p: of the mirror potential, a number or one per trial.
+        p: power of the mirror potential, a number or one per trial.
         lr: a number, one per trial ``(*B)``, a function of the step, "auto" for 1/L_W (paper A,
             Lemma 4), or "polyak" for ``(L − L⋆)/‖∇L‖²`` with steps of length at most one, both for
             plain descent; or :class:`Guarded`, for normalised descent on W.
         normalize: divide the gradient by its dual norm ``‖∇L‖_q``, ``1/p + 1/q = 1``; with "KQ" and
-            "vW" each part by its own.
-        penalty: adds ``λ‖W‖²``, ``λ(‖K‖² + ‖Q‖²)`` or ``λ(‖v‖² + ‖W‖²)``; λ may be 1e-300.
-        init: None for zero W and v, and K and Q of entries uniform in ±1/√d; an array; a pair
+            "vW", divide each part by its own.
+        penalty: λ of the added term ``λ‖W‖²``, ``λ(‖K‖² + ‖Q‖²)`` or ``λ(‖v‖² + ‖W‖²)``; it may be
+            as small as 1e-300.
+        init: None for zero W and v, and for K and Q with entries uniform in ±1/√d; an array; a pair
             ``(K, Q)`` or ``(v, W)``; or ``run.last`` of an earlier run.
-        record: every how many steps to record; the last one is always recorded.
-        width: m of K and Q, ``(d, m)``; d by default.
+        record: number of steps between records; the last step is always recorded.
+        width: width m of K and Q, ``(d, m)``; d by default.
         fixed: matrices ``(*B, m, d, d)`` in whose span W does not move; gradient descent on W only.
-            It steps along the projected gradient, normalised by its own norm.
-        watch: functions of W ``(*B, d, d)``, by name, recorded with the rest.
+            Steps follow the projected gradient, normalised by its own norm.
+        watch: functions of W ``(*B, d, d)`` by name, whose values are recorded too.
         keep_weights: record W itself; without it a long run needs little memory.
-        progress: called with the step and the number of steps at every record.
-        seed: of the random start.
+        progress: called at every record with the step and the number of steps.
+        seed: seed of the random start.
 
     Returns:
         A :class:`Trajectory`, recorded at steps 0, record, 2·record, …, steps.
@@ -144,7 +145,7 @@ def _rule(
 
 
 def _power(data: AttentionData, p: float | Array) -> float | Tensor:
-    """p as a number, or ``(B, 1, 1)`` where it differs between trials."""
+    """Check p; return a number, or ``(B, 1, 1)`` if it differs between trials."""
     powers = as_tensor("p", p).to(torch.float64)
     bad = ~(torch.isfinite(powers) & (powers > 1.0))
     if bool(bad.any()):
@@ -158,7 +159,7 @@ def _power(data: AttentionData, p: float | Array) -> float | Tensor:
 
 
 def with_head(data: AttentionData, parameter: str) -> AttentionData:
-    """Data whose head is to be trained need not have one."""
+    """Add a zero head if the head is to be trained and the data have none."""
     if parameter != "vW" or data.v is not None:
         return data
     return AttentionData(data.X, data.z, data.y, data.X.new_zeros(data.d), data.mask)
@@ -171,7 +172,7 @@ def _both_rates(
     parameter: str,
     penalty: float,
 ) -> tuple[Rates, Rates]:
-    """Rates of W and of v; a pair for "vW", else the same."""
+    """Build the rates of W and v: two for a pair with "vW", otherwise the same."""
     v = None if data.v is None else data.v.expand(*data.batch_shape, data.d).reshape(-1, data.d)
     if parameter == "vW" and isinstance(lr, str):
         raise InputError("lr", repr(lr), "numbers or functions of the step for 'vW'")
@@ -179,7 +180,7 @@ def _both_rates(
         if len(lr) != 2:
             raise InputError("lr", f"{len(lr)} rates", "one, or a pair for W and v")
         return as_rates(lr[0], goal, v, penalty), as_rates(lr[1], goal, v, penalty)
-    # A tuple is one rate per trial here.
+    # Without "vW" a tuple means one rate per trial.
     single = torch.tensor(lr, dtype=torch.float64) if isinstance(lr, tuple) else lr
     rates = as_rates(single, goal, v, penalty)
     return rates, rates
@@ -230,7 +231,7 @@ class _Session:
             self.weights = start
 
     def _score(self) -> None:
-        """Take the scores of the present head."""
+        """Update the scores for the current head."""
         assert self.v is not None
         self.goal.use_head(self.v.squeeze(-1))
 
@@ -257,7 +258,7 @@ class _Session:
             k = end
 
     def _advance(self, slope: Slope, rates: tuple[Rates, Rates], k: int, end: int) -> None:
-        """Steps k to end, compiled where that can be done; ``slope`` is that of step k."""
+        """Take steps k to end, compiled if possible; ``slope`` belongs to step k."""
         if isinstance(rates[0], Planned) and self._compiles():
             assert self.goal.gamma is not None
             loss = KERNEL_LOSSES.index(type(self.goal.loss))
@@ -269,7 +270,7 @@ class _Session:
                 slope = self.goal.slope(self.weights.logits())
 
     def _compiles(self) -> bool:
-        """Whether the compiled kernel knows this descent."""
+        """Check whether the compiled kernel supports this run."""
         X = self.flat.X
         known = self.goal.head is None and type(self.goal.loss) in KERNEL_LOSSES and self.v is None
         plain = X.device.type == "cpu" and X.dtype == torch.float64 and can_compile()
@@ -277,7 +278,7 @@ class _Session:
 
     def _step(self, slope: Slope, rates: tuple[Rates, Rates], k: int) -> None:
         lr = rates[0](k, slope, self.weights)
-        if rates[0].adaptive:  # relative to the scale of the gradient
+        if rates[0].adaptive:  # these rates already account for the scale of the gradient
             slope = replace(slope, log_scale=torch.zeros_like(slope.log_scale))
         if self.v is not None:
             self._step_head(slope, rates[1](k, slope, self.weights))
@@ -286,7 +287,7 @@ class _Session:
             self._score()
 
     def _step_head(self, slope: Slope, lr: Tensor) -> None:
-        """v along ``(1/n) Σ κ_i y_i o_i``."""
+        """Step v along ``(1/n) Σ κ_i y_i o_i``."""
         assert self.v is not None
         D, log_scale = self._head_direction(slope)
         self.v = self.rule.step(self.v, D, log_scale, lr)
@@ -302,6 +303,6 @@ class _Session:
         return D, largest.unsqueeze(-1) - math.log(o.shape[-2])
 
     def parts(self) -> tuple[Tensor, ...]:
-        """What is trained: (W,), (K, Q) or (v, W)."""
+        """Return the trained tensors: (W,), (K, Q) or (v, W)."""
         parts = self.weights.parts()
         return parts if self.v is None else (self.v[..., 0], *parts)

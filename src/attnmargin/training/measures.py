@@ -1,4 +1,4 @@
-"""Measures of weights: direction, divergence, probabilities, ranks, rates."""
+"""Measures of weights: correlation, divergence, probabilities, ranks, rates."""
 
 from dataclasses import dataclass
 from typing import final
@@ -15,7 +15,7 @@ from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.norms import mirror, power_norm
 
-# Relative difference of probabilities below which neither token is the more likely one.
+# Probabilities with a smaller relative difference count as tied.
 _TIED = 1e-6
 
 
@@ -30,13 +30,15 @@ def _pair(W1: Array, W2: Array) -> tuple[Tensor, Tensor]:
 
 
 def finite_pair(W: Array, reference: Array) -> tuple[Tensor, Tensor]:
-    """Two finite matrices of one shape ``(*B, d, e)``, broadcast against each other."""
+    """Check two finite matrices, and broadcast them to one shape ``(*B, d, e)``."""
     first, second = _pair(W, reference)
     return finite("W", first), finite("reference", second)
 
 
 def correlation(W1: Array, W2: Array) -> Tensor:
-    """``⟨W₁, W₂⟩ / (‖W₁‖_F ‖W₂‖_F)``, shape ``(*B)`` (paper A, Section 5.1); 0 where one is zero.
+    """Compute ``⟨W₁, W₂⟩ / (‖W₁‖_F ‖W₂‖_F)``, shape ``(*B)`` (paper A, Section 5.1).
+
+    It is 0 if either matrix is zero.
 
     Example:
         >>> import attnmargin as am
@@ -52,9 +54,9 @@ def correlation(W1: Array, W2: Array) -> Tensor:
 
 
 def composed_correlation(W: Array, finite: Array, direction: Array) -> Tensor:
-    """Correlation of W with its best match ``a · finite + b · direction``, shape ``(*B)``.
+    """Correlate W with its best fit ``a · finite + b · direction``, shape ``(*B)``.
 
-    Paper A, Section 6: ``W_fin + γ W̄_mm`` with the γ that fits best, up to a factor.
+    Paper A, Section 6: ``W_fin + γ W̄_mm`` with the best γ, up to a factor.
 
     Example:
         >>> import attnmargin as am
@@ -73,10 +75,10 @@ def composed_correlation(W: Array, finite: Array, direction: Array) -> Tensor:
 
 
 def bregman(W1: Array, W2: Array, p: float) -> Tensor:
-    """Directional Bregman divergence ``D_ψ(W₁/‖W₁‖_p, W₂/‖W₂‖_p)``, shape ``(*B)``.
+    """Compute the directional Bregman divergence ``D_ψ(W₁/‖W₁‖_p, W₂/‖W₂‖_p)``, shape ``(*B)``.
 
-    ``ψ = (1/p) Σ |w|^p``, ``D_ψ(a, b) = ψ(a) − ψ(b) − ⟨∇ψ(b), a − b⟩`` (paper B, Theorem 4). Not
-    symmetric; for p = 2 it is ``1 − correlation``.
+    ``ψ = (1/p) Σ |w|^p``, ``D_ψ(a, b) = ψ(a) − ψ(b) − ⟨∇ψ(b), a − b⟩`` (paper B, Theorem 4). It is
+    not symmetric. For p = 2 it is ``1 − correlation``.
 
     Example:
         >>> import attnmargin as am
@@ -91,14 +93,14 @@ def bregman(W1: Array, W2: Array, p: float) -> Tensor:
     if not all(bool((size > 0).all()) for size in sizes):
         raise InputError("W1 and W2", "a zero matrix", "matrices that have a direction")
     a, b = first / sizes[0], second / sizes[1]
-    # ψ(a) = ψ(b) = 1/p, and ⟨∇ψ(b), b⟩ = 1: what remains cancels least written so.
+    # ψ(a) = ψ(b) = 1/p, and ⟨∇ψ(b), b⟩ = 1. This form of the rest has the least cancellation.
     return (mirror(b, p) * (b - a)).sum((-2, -1))
 
 
 def misalignment(W: Array, solution: Array) -> Tensor:
-    """``1 − correlation``, without the cancellation: ``½‖W/‖W‖ − V/‖V‖‖²``, shape ``(*B)``.
+    """Compute ``1 − correlation`` without cancellation: ``½‖W/‖W‖ − V/‖V‖‖²``, shape ``(*B)``.
 
-    It is 1 where one of them is zero.
+    It is 1 if either matrix is zero.
 
     Example:
         >>> import attnmargin as am
@@ -113,9 +115,9 @@ def misalignment(W: Array, solution: Array) -> Tensor:
 
 
 def largest_probability(data: AttentionData, W: Array) -> Tensor:
-    """Largest softmax entry, mean over sequences, ``(*B)`` (paper A, figure 7a).
+    """Average the largest softmax entry over sequences, ``(*B)`` (paper A, figure 7a).
 
-    A query that sees no token counts as one: it has nothing to decide.
+    A query that sees no token counts as 1: it has nothing to decide.
 
     Example:
         >>> import attnmargin as am
@@ -128,9 +130,9 @@ def largest_probability(data: AttentionData, W: Array) -> Tensor:
 
 
 def token_probability(data: AttentionData, W: Array, selection: Array | None = None) -> Tensor:
-    """Probability of chosen tokens, mean over sequences, ``(*B)``; the optimal ones by default.
+    """Average the probability of chosen tokens, by default the optimal ones, ``(*B)``.
 
-    A query that sees no token counts as one: it has nothing to decide.
+    The average is over sequences. A query that sees no token counts as 1: it has nothing to decide.
 
     Example:
         >>> import attnmargin as am
@@ -148,10 +150,10 @@ def token_probability(data: AttentionData, W: Array, selection: Array | None = N
 
 
 def decided(data: AttentionData, W: Array) -> Tensor:
-    """Whether one token of every sequence is more likely than all others, bool ``(*B)``.
+    """Check whether one token of every sequence is more likely than all others, bool ``(*B)``.
 
-    Weights that rest at zero select nothing: all tokens are equally likely. Ties that no W can
-    break do not count: those of equal tokens, and of a query that is zero.
+    Zero weights select nothing: all tokens are equally likely. Ties that no W can break do not
+    count: ties between equal tokens, and ties of a zero query.
 
     Example:
         >>> import attnmargin as am
@@ -172,7 +174,7 @@ def decided(data: AttentionData, W: Array) -> Tensor:
 
 
 def rank_profile(W: Array) -> Tensor:
-    """Singular values over the largest, ``(*B, min(d, e))``: how far W is from low rank.
+    """Divide the singular values by the largest, ``(*B, min(d, e))``, to show how low the rank is.
 
     Example:
         >>> import attnmargin as am
@@ -198,9 +200,9 @@ class Fit:
 
 
 def fit_rate(x: Array, y: Array) -> Fit:
-    """Least squares of ``log y = intercept + slope · log x``: the power with which y falls.
+    """Fit ``log y = intercept + slope · log x`` by least squares; the slope is the power of decay.
 
-    Points with ``x ≤ 0`` or ``y ≤ 0`` are left out. For rates in ``log k``, give ``log k`` as x.
+    Points with ``x ≤ 0`` or ``y ≤ 0`` are left out. For rates in ``log k``, pass ``log k`` as x.
 
     Example:
         >>> import attnmargin as am, numpy as np

@@ -1,4 +1,4 @@
-"""Learning rates: numbers, per trial, schedules, the Lipschitz rate and Polyak's step."""
+"""Learning rates: constant, per trial, scheduled, Lipschitz, Polyak and guarded."""
 
 import math
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ _NEEDS = "a positive number, one per trial, a function of the step, Guarded, 'au
 
 
 def lipschitz(objective: Objective, v: Tensor) -> Tensor:
-    """``L_W`` of paper A, Lemma 4, ``(B,)``: the gradient in W is that Lipschitz.
+    """Compute ``L_W``, the Lipschitz constant of the gradient in W (paper A, Lemma 4), ``(B,)``.
 
     ``L_W = (1/n) Σ a_i b_i`` with ``a_i = ‖v‖ ‖z_i‖² ‖X_i‖³``, ``b_i = M₀ ‖v‖ ‖X_i‖ + 3 M₁``.
     """
@@ -32,11 +32,10 @@ def lipschitz(objective: Objective, v: Tensor) -> Tensor:
 
 
 def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> Tensor:
-    """``(L − L⋆) / e^{log_scale}``, ``(B, 1, 1)``, with L⋆ the loss of the optimal tokens.
+    """Compute ``(L − L⋆) / e^{log_scale}``, ``(B, 1, 1)``, with L⋆ the loss of the optimal tokens.
 
-    Other tokens, ``(B, N)``, can be given in their place. Close to its best, the excess of a
-    sequence is its slope times ``Σ_t s_it (γ_opt − γ_it)``, which is summed where it does not
-    underflow.
+    ``tokens`` ``(B, N)`` replace the optimal ones. Near its best value, the excess of a sequence is
+    its slope times ``Σ_t s_it (γ_opt − γ_it)``, summed in a form that does not underflow.
     """
     gamma, loss, hidden = objective.gamma, objective.loss, objective.flat.hidden
     if gamma is None:
@@ -51,7 +50,7 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
     u = top + slope.mean[..., 0]
     largest = slope.log_scale + math.log(gamma.shape[-2])
     direct = (loss.value(u) - loss.value(best)) * (-largest[..., 0]).clamp_max(700.0).exp()
-    # The slope half way makes the product right to second order.
+    # The slope at the midpoint makes the product correct to second order.
     log_weight = slope.log_s + loss.log_slope(0.5 * (u + best)).unsqueeze(-1) - largest
     weight = log_weight.masked_fill(slope.lift == 0, -torch.inf).exp()
     near = -(weight * slope.lift).sum(-1)
@@ -61,20 +60,20 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
 class Rates(ABC):
     """The rate of a step."""
 
-    # Whether it depends on where training is, and on the gradient's scale.
+    # Whether the rate depends on the weights and on the gradient's scale.
     adaptive: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, k: int, slope: Slope, weights: Weights) -> Tensor:
-        """Rate of step k, ``(B, 1, 1)``."""
+        """Return the rate of step k, ``(B, 1, 1)``."""
 
 
 class Planned(Rates):
-    """A rate that depends on the step alone, so that many steps can be taken in one go."""
+    """A rate that depends only on the step, so that many steps can run in one call."""
 
     @abstractmethod
     def between(self, k: int, end: int) -> Tensor:
-        """Rates of the steps from k to before end, ``(B, end − k)``."""
+        """Return the rates of steps k, …, end − 1, ``(B, end − k)``."""
 
 
 @final
@@ -93,7 +92,7 @@ class Constant(Planned):
 
 @final
 class Scheduled(Planned):
-    """A rate for every step."""
+    """A rate given by a function of the step."""
 
     def __init__(self, schedule: Callable[[int], Tensor]) -> None:
         self.schedule = schedule
@@ -109,8 +108,8 @@ class Scheduled(Planned):
 class Polyak(Rates):
     """``(L − L⋆) / ‖∇L‖²``, relative to the inverse of the scale of the gradient.
 
-    No step is longer than one: near a selection that is locally but not globally optimal the
-    gradient vanishes and the excess does not.
+    No step is longer than one: near a selection that is locally but not globally optimal, the
+    gradient vanishes but the excess does not.
     """
 
     adaptive = True
@@ -127,10 +126,10 @@ class Polyak(Rates):
 @final
 @dataclass(frozen=True)
 class Guarded(Rates):
-    """The length of normalised steps with a guard, ``W⁺ = W − lr ∇L / (‖∇L‖ + guard)``.
+    """Length of normalised steps with a guard, ``W⁺ = W − lr ∇L / (‖∇L‖ + guard)``.
 
-    That is what code in float64 does so as not to divide by zero, with the rounding unit as guard:
-    once the gradient has fallen to the guard, W grows like the logarithm of the steps only.
+    Typical float64 code adds such a guard, of the size of rounding, to avoid dividing by zero. Once
+    the gradient has fallen to the guard, W grows only like the logarithm of the steps.
 
     Example:
         >>> import attnmargin as am
@@ -160,7 +159,7 @@ Rate = float | Tensor | Callable[[int], "float | Tensor"] | str | Guarded
 
 
 def as_rates(lr: Rate, objective: Objective, v: Tensor | None, penalty: float) -> Rates:
-    """The rate of a step, ``(B, 1, 1)``, from what the user gave."""
+    """Build the rates ``(B, 1, 1)`` from the user's ``lr``."""
     B, like = len(objective.flat.X), objective.flat.X
     if isinstance(lr, Guarded):
         return lr
@@ -179,7 +178,7 @@ def as_rates(lr: Rate, objective: Objective, v: Tensor | None, penalty: float) -
 
 
 def _wide(lr: float | Tensor, B: int, like: Tensor, batch: torch.Size) -> Tensor:
-    """A number, or one per trial, as ``(B, 1, 1)``."""
+    """Check a number, or one per trial, and expand it to ``(B, 1, 1)``."""
     rate = as_tensor("lr", lr).to(like)
     bad = ~(torch.isfinite(rate) & (rate > 0))
     if bool(bad.any()):

@@ -1,6 +1,6 @@
 """The slope of :class:`attnmargin.attention.Objective` for a linear head, compiled with numba.
 
-One trial at a time; the results are those of the torch code, to rounding.
+It handles one trial at a time. The results agree with the torch code up to rounding.
 """
 
 import math
@@ -11,14 +11,14 @@ import numpy as np
 from attnmargin.base.kernels import Bools, Floats, jit
 
 _TINY = 1e-300
-# Logarithms above this can be exponentiated apart without loss.
+# Logarithms above this can be exponentiated separately without loss.
 _REPRESENTABLE = -500.0
-# Powers of e below these change no digit.
+# Terms with exponents below these change no digit.
 _FAR, _FARTHER = -45.0, -70.0
 
 
 class Scores(NamedTuple):
-    """Token scores of one trial, and room for its logits and slope; N sequences of T tokens."""
+    """Token scores of one trial, and buffers for its logits and slope; N sequences of T tokens."""
 
     gamma: Floats  # (N, T) token scores
     hidden: Bools  # (N, T)
@@ -34,7 +34,7 @@ class Scores(NamedTuple):
 
 @jit
 def scores(gamma: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: Floats) -> Scores:
-    """Scores with room in two arrays, ``(2, N·T)`` and ``(5, N)``."""
+    """Build Scores with buffers in two arrays, ``(2, N·T)`` and ``(5, N)``."""
     return Scores(
         gamma,
         hidden,
@@ -51,7 +51,7 @@ def scores(gamma: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: F
 
 @jit
 def _log_slope(loss: int, u: float) -> float:
-    """log |ℓ'(u)|; losses are numbered as in :data:`attnmargin.training.loop.KERNEL_LOSSES`."""
+    """Compute log |ℓ'(u)|; :data:`attnmargin.training.loop.KERNEL_LOSSES` numbers the losses."""
     if loss == 0:
         return -math.log1p(math.exp(u)) if u < 30.0 else -u
     if loss == 1:
@@ -65,7 +65,7 @@ def _log_slope(loss: int, u: float) -> float:
 
 @jit
 def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
-    """Softmax of sequence i; returns the largest log-weight of tokens with a lift."""
+    """Compute the softmax of sequence i; return the largest log-weight of tokens with a lift."""
     T = P.gamma.shape[1]
     start, best = i * T, P.a[i * T + top]
     total, mean, second = 0.0, 0.0, -np.inf
@@ -91,14 +91,14 @@ def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
 
 @jit
 def _log_total_score(P: Scores, i: int, best: float) -> float:
-    """``log Σ_t γ_t e^{a_t − best}``, which does not underflow."""
+    """Compute ``log Σ_t γ_t e^{a_t − best}`` without underflow."""
     T = P.gamma.shape[1]
     start, largest, total = i * T, -np.inf, 0.0
     for t in range(T):
         if not P.hidden[i, t] and P.gamma[i, t] > 0.0:
             largest = max(largest, P.a[start + t] - best + math.log(P.gamma[i, t]))
     if largest == -np.inf:
-        return 0.0  # no token has a score: no pull
+        return 0.0  # no token has a positive score: no gradient
     for t in range(T):
         if not P.hidden[i, t] and P.gamma[i, t] > 0.0:
             total += math.exp(P.a[start + t] - best + math.log(P.gamma[i, t]) - largest)
@@ -107,7 +107,7 @@ def _log_total_score(P: Scores, i: int, best: float) -> float:
 
 @jit
 def slope(P: Scores, loss: int) -> float:
-    """Fill c; returns the logarithm of its scale, without the 1/N of the mean."""
+    """Compute c; return the logarithm of its scale, without the 1/N of the mean."""
     N, T = P.gamma.shape
     largest = -np.inf
     for i in range(N):
@@ -125,7 +125,7 @@ def slope(P: Scores, loss: int) -> float:
 
 @jit
 def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
-    """c of sequence i, relative to e^largest: ``κ s l − s Σ κ s l``."""
+    """Compute c of sequence i, relative to e^largest: ``κ s l − s Σ κ s l``."""
     T = P.gamma.shape[1]
     start, total = i * T, 0.0
     factor = math.exp(P.log_k[i] - largest) if largest > _REPRESENTABLE else 0.0

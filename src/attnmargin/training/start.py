@@ -1,4 +1,4 @@
-"""Where training begins: zero, small random factors, or what the user gives."""
+"""Starting points of training: zero, small random factors, or the user's own."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ _DEPENDENT = 1e-10
 
 
 def _given(name: str, value: Array, shape: tuple[int, ...], flat: Sequences) -> Tensor:
-    """A start of shape ``(*B, …)`` or ``(…)`` as ``(B, …)``."""
+    """Check a start of shape ``(*B, …)`` or ``(…)``, and expand it to ``(B, …)``."""
     given = finite(name, floats(name, value, like=flat.X))
     tail = len(shape)
     fits = given.ndim >= tail and given.shape[given.ndim - tail :] == shape
@@ -36,7 +36,7 @@ def _pair(init: Any, names: str) -> tuple[Any, Any]:
 
 
 def matrix_start(flat: Sequences, init: Any) -> Entries:
-    """W from zero or from ``init``."""
+    """Start W from zero or from ``init``."""
     d = flat.X.shape[-1]
     if isinstance(init, tuple) and len(init) == 1:
         (init,) = init
@@ -48,7 +48,7 @@ def matrix_start(flat: Sequences, init: Any) -> Entries:
 def movable_start(
     flat: Sequences, parameter: str, init: Any, width: int | None, seed: int
 ) -> Movable:
-    """The start of W, of (K, Q), or of the vector p, which is W with queries of one entry 1."""
+    """Start W, (K, Q), or the vector p, which is W with the scalar 1 as every query."""
     if parameter == "KQ":
         return factor_start(flat, init, width, seed)
     if parameter == "p":
@@ -57,7 +57,7 @@ def movable_start(
 
 
 def vector_start(flat: Sequences, init: Any) -> Entries:
-    """p as a matrix of one column, from zero or from ``init`` ``(*B, d)``."""
+    """Start p, a matrix of one column, from zero or from ``init`` ``(*B, d)``."""
     d = flat.X.shape[-1]
     single = replace(flat, z=flat.z.new_ones(*flat.z.shape[:2], 1))
     start = flat.X.new_zeros(len(flat.X), d) if init is None else _given("init", init, (d,), flat)
@@ -65,9 +65,9 @@ def vector_start(flat: Sequences, init: Any) -> Entries:
 
 
 def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Factors:
-    """(K, Q) from ``init``, or with entries uniform in ±1/√d, as in paper A's experiments.
+    """Start (K, Q) from ``init``, or with entries uniform in ±1/√d, as in paper A's experiments.
 
-    Every trial has a seed of its own.
+    Every trial has its own seed.
     """
     d = flat.X.shape[-1]
     if init is not None:
@@ -86,9 +86,9 @@ def factor_start(flat: Sequences, init: Any, width: int | None, seed: int) -> Fa
 
 
 def fixed_directions(flat: Sequences, fixed: Array) -> Tensor:
-    """Matrices ``(*B, m, d, d)`` or ``(m, d, d)`` as orthonormal ones ``(B, m, d, d)``.
+    """Orthonormalise matrices ``(*B, m, d, d)`` or ``(m, d, d)`` to ``(B, m, d, d)``.
 
-    Where they depend on each other, some of the result are zero.
+    If they are linearly dependent, some of the results are zero.
     """
     given, d = finite("fixed", floats("fixed", fixed, like=flat.X)), flat.X.shape[-1]
     if given.ndim < 3 or given.shape[-2:] != (d, d):
@@ -102,7 +102,7 @@ def fixed_directions(flat: Sequences, fixed: Array) -> Tensor:
 
 
 def joint_start(flat: Sequences, init: Any) -> tuple[Tensor, Entries]:
-    """(v, W) from zero or from ``init``; v is ``(B, d, 1)``."""
+    """Start (v, W) from zero or from ``init``; v is ``(B, d, 1)``."""
     d = flat.X.shape[-1]
     v, W = (None, None) if init is None else _pair(init, "v, W")
     head = flat.X.new_zeros(len(flat.X), d)

@@ -1,4 +1,4 @@
-"""Trajectory: recorded weights and measures of training runs."""
+"""Trajectory: the recorded weights and measures of training runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,21 +25,21 @@ _WATCHED = "watched_"
 @final
 @dataclass(eq=False, repr=False)
 class Trajectory(Summarised):
-    """What was recorded of a run, at R moments and for a batch ``*B`` of trials."""
+    """Records of a run at R moments, for a batch ``*B`` of trials."""
 
     steps: Tensor  # (R,): steps, or arc length, or radius
     loss: Tensor  # (R, *B): mean over sequences
     probability: Tensor  # (R, *B): largest softmax entry, mean over sequences
     selection: Tensor  # int (R, *B, n) or (R, *B, n, K): most likely token
-    log_gradient: Tensor  # (R, *B): logarithm of ‖∇L‖_F in what is trained
-    last: tuple[Tensor, ...]  # (W,), (K, Q) or (v, W) at the end: the ``init`` of a next run
-    weights: Tensor | None = None  # (R, *B, d, d), if they were to be kept
-    heads: Tensor | None = None  # (R, *B, d), where the head is trained
+    log_gradient: Tensor  # (R, *B): logarithm of ‖∇L‖_F in the trained parameters
+    last: tuple[Tensor, ...]  # (W,), (K, Q) or (v, W) at the end; ``init`` to continue the run
+    weights: Tensor | None = None  # (R, *B, d, d), with keep_weights
+    heads: Tensor | None = None  # (R, *B, d), if the head is trained
     watched: dict[str, Tensor] = field(default_factory=dict)  # (R, *B, …) by name
-    notes: tuple[str, ...] = ()  # what the numbers cannot tell
+    notes: tuple[str, ...] = ()  # caveats that the numbers do not show
 
     def summary(self) -> dict[str, str]:
-        """Return length, batch and the end of the run, by name."""
+        """Return length, batch and final values of the run, by name."""
         batch = self.loss.shape[1:]
         chosen = few_words(self.selection[-1].tolist()) if not batch else "see .selection[-1]"
         parts = " and ".join(str(tuple(part.shape[len(batch) :])) for part in self.last)
@@ -68,7 +68,7 @@ class Trajectory(Summarised):
         return self.heads
 
     def save(self, path: str | Path) -> Path:
-        """Write everything as ``.npz``."""
+        """Write everything to an ``.npz`` file."""
         arrays: dict[str, Any] = {
             name: value
             for name in (*_CORE, "weights", "heads")
@@ -80,7 +80,7 @@ class Trajectory(Summarised):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what :meth:`save` wrote."""
+        """Read a file that :meth:`save` wrote."""
         arrays = read_npz(path, needs=(*_CORE, f"{_LAST}0"))
         notes = tuple(filter(None, str(arrays.pop("notes", "")).split("\n")))
         read = {name: as_tensor(name, value) for name, value in arrays.items()}
@@ -95,13 +95,13 @@ class Trajectory(Summarised):
 
 
 def _log(square: Tensor, log_scale: Tensor) -> Tensor:
-    """Logarithm of a norm from its square over ``e^{2 log_scale}``."""
+    """Compute the logarithm of a norm from its square over ``e^{2 log_scale}``."""
     return 0.5 * square.clamp_min(tiny(square)).log() + log_scale
 
 
 @final
 class Recorder:
-    """Collects rows of a trajectory."""
+    """Collector of the records of a trajectory."""
 
     def __init__(self, flat: Sequences, watch: Watch | None = None, keep_weights: bool = True):
         if watch is not None and not isinstance(watch, Mapping):
@@ -122,7 +122,7 @@ class Recorder:
         v: Tensor | None = None,
         of_head: tuple[Tensor, Tensor] | None = None,
     ) -> None:
-        """Record one moment; v is ``(B, d, 1)``, with its negative gradient and log-scale."""
+        """Record one moment; v is ``(B, d, 1)``, ``of_head`` its negative gradient and scale."""
         batch = self.flat.batch
         log_gradient = _log(weights.square(slope), slope.log_scale)
         if of_head is not None:
@@ -149,7 +149,7 @@ class Recorder:
                 self.watched.setdefault(name, []).append(value)
 
     def trajectory(self, parts: tuple[Tensor, ...], notes: tuple[str, ...] = ()) -> Trajectory:
-        """All that was recorded, with what was trained at its end."""
+        """Build the trajectory from all records and the final parameters."""
         batch = self.flat.batch
         last = tuple(part.reshape(*batch, *part.shape[1:]).clone() for part in parts)
         rows: dict[str, Any] = {name: torch.stack(values) for name, values in self.rows.items()}

@@ -1,4 +1,4 @@
-"""The trained weights: W by its entries or by its coefficients, and the factors K and Q."""
+"""The trained weights: W by its entries, W by its coefficients, or the factors K and Q."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,28 +15,28 @@ from attnmargin.base.arrays import tiny
 from attnmargin.base.compiled import in_threads
 from attnmargin.margin.norms import mirror_step, power_norm
 
-# Logits that are carried along are computed anew every so many steps.
+# Incrementally updated logits are recomputed after this many steps.
 _REFRESH = 256
-# Steps of all trials above which Ctrl-C must not wait for them.
+# Above this many steps over all trials, Ctrl-C must work before they end.
 _PATIENCE = 4096
-# A squared norm that is so many units in the last place of what it would be without cancellation
-# is rounding.
+# A squared norm below this many units in the last place of its value without cancellation is
+# rounding.
 _NOISE = 16
 
 
 @final
 @dataclass(frozen=True)
 class Rule:
-    """How a step is made of a gradient."""
+    """How to turn a gradient into a step."""
 
-    p: float | Tensor  # of the mirror potential; (B, 1, 1) if it differs between trials
+    p: float | Tensor  # power of the mirror potential; (B, 1, 1) if it differs between trials
     normalize: bool
     log_penalty: float | None  # log 2λ
 
     def step(self, x: Tensor, D: Tensor, log_scale: Tensor, lr: Tensor) -> Tensor:
-        """x ``(B, r, c)`` after a step along the negative gradient ``e^{log_scale} D``.
+        """Step from x ``(B, r, c)`` along the negative gradient ``e^{log_scale} D``.
 
-        ``∇ψ(x⁺) = ∇ψ(x) − lr ∇L``; normalised, ``∇L`` is divided by its dual norm.
+        ``∇ψ(x⁺) = ∇ψ(x) − lr ∇L``, with ``∇L`` divided by its dual norm if ``normalize``.
         """
         if self.log_penalty is not None:
             D, log_scale = penalised(x, D, log_scale, self.log_penalty)
@@ -49,7 +49,7 @@ class Rule:
 
 
 def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tuple[Tensor, Tensor]:
-    """The negative gradient with the ridge term ``λ‖x‖²`` added, scaled to ordinary size."""
+    """Add the ridge term ``λ‖x‖²`` to the negative gradient, and rescale it to ordinary size."""
     log_D = log_scale + power_norm(D, 2.0).clamp_min(tiny(D)).log()
     log_x = log_penalty + power_norm(x, 2.0).clamp_min(tiny(D)).log()
     largest = torch.maximum(log_D, log_x)
@@ -59,7 +59,7 @@ def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tu
 def _in_kernel(
     kernel: Callable[..., None], arrays: list[Tensor], rates: Tensor, loss: int, rule: Rule
 ) -> None:
-    """Run a kernel that changes some of the arrays in place."""
+    """Run a kernel that updates some of the arrays in place."""
     B = len(rates)
     log_penalty = -math.inf if rule.log_penalty is None else rule.log_penalty
     options = np.empty((B, 4))
@@ -70,31 +70,31 @@ def _in_kernel(
 
 
 class Weights(ABC):
-    """Weights of B trials on their sequences."""
+    """Weights of B trials, together with their sequences."""
 
     @abstractmethod
     def logits(self) -> Tensor:
-        """``X W z``, ``(B, N, T)``."""
+        """Compute ``X W z``, ``(B, N, T)``."""
 
     @abstractmethod
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
-        """One step; lr is ``(B, 1, 1)``."""
+        """Take one step; lr is ``(B, 1, 1)``."""
 
     @abstractmethod
     def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
-        """As many steps as there are rates ``(B, steps)``, for scores ``(B, N, T)``, compiled."""
+        """Take one compiled step per rate ``(B, steps)``, for scores ``(B, N, T)``."""
 
     @abstractmethod
     def matrix(self) -> Tensor:
-        """W, ``(B, d, e)``."""
+        """Return W, ``(B, d, e)``."""
 
     @abstractmethod
     def square(self, slope: Slope) -> Tensor:
-        """Squared norm of the gradient in the weights over ``e^{2 log_scale}``, ``(B, 1, 1)``."""
+        """Compute the squared norm of the gradient over ``e^{2 log_scale}``, ``(B, 1, 1)``."""
 
     @abstractmethod
     def parts(self) -> tuple[Tensor, ...]:
-        """What is trained: (W,) or (K, Q)."""
+        """Return the trained tensors: (W,) or (K, Q)."""
 
 
 @final
@@ -102,9 +102,9 @@ class Coefficients(Weights):
     """``W = W₀ + Σ β_it x_it z_iᵀ``: gradient descent never leaves this form.
 
     A step costs one product with the kernel ``G = (token Gram) ∘ (query Gram)``, whatever the
-    width of the tokens: logits are ``a₀ + Gβ``, and ``‖∇‖_F² = cᵀGc``. Where W must not move in
-    the span of orthonormal matrices ``fixed`` ``(B, m, d, d)``, the form is that of the projected
-    ``x_it z_iᵀ``, and so is the kernel.
+    width of the tokens: logits are ``a₀ + Gβ``, and ``‖∇‖_F² = cᵀGc``. If W must not move in the
+    span of orthonormal matrices ``fixed`` ``(B, m, d, d)``, both the form and the kernel use the
+    projected ``x_it z_iᵀ``.
     """
 
     def __init__(self, flat: Sequences, W: Tensor, fixed: Tensor | None = None) -> None:
@@ -113,7 +113,7 @@ class Coefficients(Weights):
         tokens = flat.X.reshape(B, N * T, d)
         queries = flat.z.repeat_interleave(T, dim=-2)
         self.G = (tokens @ tokens.mT) * (queries @ queries.mT)
-        # Lengths before the projection: what its rounding is relative to.
+        # Lengths before the projection, because its rounding is relative to them.
         self.lengths = self.G.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
         if fixed is not None:
             self.along = torch.einsum("bntd,bmde,bne->bntm", flat.X, fixed, flat.z)
@@ -125,7 +125,7 @@ class Coefficients(Weights):
 
     @staticmethod
     def pays(flat: Sequences) -> bool:
-        """Whether the kernel is cheaper than W itself, and of a size that can be squared."""
+        """Check whether the kernel is cheaper than W itself, and its squares do not overflow."""
         _, N, T, d = flat.X.shape
         sizes = [float(x.abs().max()) if x.numel() else 1.0 for x in (flat.X, flat.z)]
         plain = all(1e-8 < size < 1e8 for size in sizes)
@@ -143,7 +143,7 @@ class Coefficients(Weights):
             square = (c * h).sum(-2, keepdim=True)
             size = (c.abs() * self.lengths).sum(-2, keepdim=True)
             noise = _NOISE * torch.finfo(c.dtype).eps * size**2
-            # What is left of a gradient that cancels is rounding: the weights stay.
+            # If the gradient cancels, the remainder is rounding: do not move.
             factor = (lr * square.clamp_min(tiny(c)).rsqrt()).where(square > noise, 0.0)
         else:
             factor = lr * log_scale.exp()
@@ -164,7 +164,7 @@ class Coefficients(Weights):
     def _penalised(
         self, c: Tensor, h: Tensor, log_scale: Tensor, log_penalty: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As :func:`penalised`, in coefficients; W₀ is zero."""
+        """Do the same as :func:`penalised` in coefficients; W₀ is zero."""
         square, own = (c * h).sum(-2, keepdim=True), (self.beta * self.a).sum(-2, keepdim=True)
         log_D = log_scale + 0.5 * square.clamp_min(tiny(c)).log()
         log_x = log_penalty + 0.5 * own.clamp_min(tiny(c)).log()
@@ -190,24 +190,24 @@ class Coefficients(Weights):
 
 
 def keys(flat: Sequences, c: Tensor) -> Tensor:
-    """``Σ_t c_it x_it``, ``(B, N, d)``."""
+    """Compute ``Σ_t c_it x_it``, ``(B, N, d)``."""
     return (c.unsqueeze(-2) @ flat.X).squeeze(-2)
 
 
 class Movable(Weights):
-    """Weights that can be put anywhere, as vectors ``(B, k)``."""
+    """Weights that can be read and set as vectors ``(B, k)``."""
 
     @abstractmethod
     def vector(self) -> Tensor:
-        """What is trained, end to end."""
+        """Return the trained parameters as one vector."""
 
     @abstractmethod
     def place(self, x: Tensor) -> None:
-        """Set what is trained."""
+        """Set the trained parameters from one vector."""
 
     @abstractmethod
     def pull(self, slope: Slope) -> Tensor:
-        """The negative gradient in it over ``e^{log_scale}``."""
+        """Compute the negative gradient in this vector over ``e^{log_scale}``."""
 
     def square(self, slope: Slope) -> Tensor:
         return power_norm(self.pull(slope).unsqueeze(-1), 2.0) ** 2
@@ -215,7 +215,7 @@ class Movable(Weights):
 
 @final
 class Entries(Movable):
-    """W by its entries: mirror descent, or penalties from a start that is not zero."""
+    """W by its entries, for mirror descent, or for penalties with a nonzero start."""
 
     def __init__(self, flat: Sequences, W: Tensor) -> None:
         self.flat, self.W = flat, W
@@ -254,7 +254,7 @@ class Entries(Movable):
 
 @final
 class Factors(Movable):
-    """``W = K Qᵀ`` with K, Q ``(B, d, m)``; each factor's gradient is normalised by its norm."""
+    """``W = K Qᵀ`` with K, Q ``(B, d, m)``; each gradient is normalised by its own norm."""
 
     def __init__(self, flat: Sequences, K: Tensor, Q: Tensor) -> None:
         self.flat, self.K, self.Q = flat, K, Q
@@ -264,7 +264,7 @@ class Factors(Movable):
         return self.flat.seen((self.flat.X @ image.unsqueeze(-1)).squeeze(-1))
 
     def _directions(self, slope: Slope) -> tuple[Tensor, Tensor]:
-        """Negative gradients: ``D Q`` and ``Dᵀ K`` for that of W, ``D``."""
+        """Compute the negative gradients ``D Q`` and ``Dᵀ K``, with ``D`` that in W."""
         pulled = keys(self.flat, slope.c)
         return pulled.mT @ (self.flat.z @ self.Q), self.flat.z.mT @ (pulled @ self.K)
 

@@ -2,13 +2,13 @@
 
     min ½‖W‖²  subject to  ⟨a_i, W⟩ ≥ b_i  or  ⟨a_i, W⟩ = b_i,   a_i = left_i queryᵀ
 
-The method is that of Goldfarb and Idnani (1983) on the Gram matrix of the rows. The
-iterate is always the exact solution for the active rows alone; a violated row enters,
-rows whose multiplier would turn negative leave. So the answer is a basis, not an
-approximation, and when no step exists, the active rows and the new one are a Farkas proof
-with as few rows as its rank allows. Rows are scaled to about unit length first, by powers of
-two, so that the scale of the data does not matter and nothing is rounded. Steps are taken on
-the Gram matrix; the end is refined on `W` itself, where rounding is smaller.
+The method is Goldfarb and Idnani (1983) on the Gram matrix of the rows. The iterate is always
+the exact solution for the active rows alone. A violated row enters; rows whose multiplier would
+turn negative leave. So the answer is a basis, not an approximation. If no step exists, the
+active rows and the entering one form a Farkas proof with as few rows as its rank allows. Rows are
+first scaled to about unit length by powers of two, so that the scale of the data does not matter
+and nothing is rounded. Steps use the Gram matrix; the final refinement uses `W` itself, where
+rounding is smaller.
 
 All functions work on one problem; :func:`solve_rows` loops over a batch.
 """
@@ -35,22 +35,22 @@ from attnmargin.solvers.frobenius.basis import (
 )
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
-# A violation that no independent row can cause is rounding when it is smaller than this.
+# A violation by a dependent row is rounding if it is smaller than this.
 _ROUNDING = 1e-9
-# Violations that count, as shares of |b| and of ‖W‖: while stepping on the Gram matrix, and at
-# the refined W, where the second is the rounding of W itself.
+# Violations that count: _COARSE of |b| and ‖W‖ while stepping on the Gram matrix; _FINE of |b| and
+# _ULP of ‖W‖, the rounding of W itself, at the refined W.
 _COARSE, _FINE, _ULP = 1e-11, 1e-14, 2e-16
-# Relative growth of ‖W‖² that safety from rounding may cost a row.
+# Relative growth of ‖W‖² that protecting a row from rounding may cost.
 _CHEAP = 1e-13
-# A coefficient as small as this, relative to the largest, is rounding.
+# A coefficient below this share of the largest is rounding.
 _NOTHING = 1e-12
-# A counter that starts at a literal 0 would make numba compile what it is given to twice.
+# A counter that starts at a literal 0 makes numba compile the functions it is passed to twice.
 _ZERO: Any = np.int64(0)
 
 
 @jit
 def _factor(P: Rows, basis: Basis, size: int) -> int:
-    """Factor the independent ones among the first ``size`` rows; returns how many they are."""
+    """Factor the independent rows among the first ``size``; return how many there are."""
     k = _ZERO
     for c in range(size):
         swap(basis, k, c)
@@ -61,7 +61,7 @@ def _factor(P: Rows, basis: Basis, size: int) -> int:
 
 @jit
 def _subset(P: Rows, basis: Basis, size: int) -> int:
-    """Keep rows, of the first ``size``, whose own solution has no negative multiplier."""
+    """Reduce the first ``size`` rows to a set whose solution has no negative multiplier."""
     k = _factor(P, basis, size)
     while True:
         negative = 0
@@ -79,7 +79,7 @@ def _subset(P: Rows, basis: Basis, size: int) -> int:
 
 @jit
 def _shed(P: Rows, basis: Basis, k: int, few: bool) -> int:
-    """Let all inequalities with a negative multiplier go: by rotations if few, else anew."""
+    """Drop all inequalities with a negative multiplier: by rotations if few, else refactor."""
     if few:
         for a in range(k - 1, -1, -1):
             if basis.dual[a] < 0.0 and not P.equality[basis.row[a]]:
@@ -96,7 +96,7 @@ def _shed(P: Rows, basis: Basis, k: int, few: bool) -> int:
 
 @jit_inline
 def _slack(P: Rows, basis: Basis, k: int, slack: Floats) -> float:
-    """slack_i = ⟨a_i, W⟩ − b_i at W = Σ dual_a a_a; returns ‖W‖."""
+    """Compute slack_i = ⟨a_i, W⟩ − b_i at W = Σ dual_a a_a; return ‖W‖."""
     square = 0.0
     for i in range(slack.size):
         slack[i] = -P.bound[i]
@@ -110,7 +110,7 @@ def _slack(P: Rows, basis: Basis, k: int, slack: Floats) -> float:
 
 @jit_inline
 def _violated(P: Rows, basis: Basis, k: int, slack: Floats, share: float, noise: float) -> int:
-    """The inactive row that is violated most, equalities first; -1 if there is none."""
+    """Find the most violated inactive row, equalities first; -1 if there is none."""
     worst, row = 0.0, -1
     for a in range(k):
         slack[basis.row[a]] = 0.0
@@ -126,7 +126,7 @@ def _violated(P: Rows, basis: Basis, k: int, slack: Floats, share: float, noise:
 
 @jit_inline
 def _blocking(P: Rows, basis: Basis, k: int, sign: float) -> tuple[float, int]:
-    """The longest step that keeps the multipliers ≥ 0, and the row that ends it."""
+    """Find the longest step that keeps the multipliers ≥ 0, and the row that limits it."""
     step, blocking, size = np.inf, -1, 0.0
     for a in range(k):
         size = max(size, abs(basis.r[a]))
@@ -139,7 +139,7 @@ def _blocking(P: Rows, basis: Basis, k: int, sign: float) -> tuple[float, int]:
 
 @jit
 def _prove(basis: Basis, k: int, sign: float) -> None:
-    """Turn the coefficients of the row at place k into multipliers; rounding becomes zero."""
+    """Turn the coefficients of the row at place k into multipliers; set rounding to zero."""
     largest = 1.0
     for a in range(k):
         largest = max(largest, abs(basis.r[a]))
@@ -151,7 +151,7 @@ def _prove(basis: Basis, k: int, sign: float) -> None:
 
 @jit
 def _noise(P: Rows, basis: Basis, k: int) -> float:
-    """Violation of the dependent row at place k that rounding explains: of ``b − Σ r_a b_a``."""
+    """Bound the violation ``b − Σ r_a b_a`` of the dependent row at place k due to rounding."""
     size = abs(P.bound[basis.row[k]])
     for a in range(k):
         size += abs(basis.r[a] * P.bound[basis.row[a]])
@@ -160,10 +160,10 @@ def _noise(P: Rows, basis: Basis, k: int) -> float:
 
 @jit
 def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float) -> tuple[int, int]:
-    """Bring a violated row in; returns the number of active rows and the outcome.
+    """Make a violated row active; return the number of active rows and the outcome.
 
-    SOLVED: the row is active. STALLED: its violation is rounding. INFEASIBLE: the basis
-    up to and with place k is the Farkas proof.
+    SOLVED: the row is active. STALLED: its violation is rounding. INFEASIBLE: the basis up to and
+    including place k is the Farkas proof.
     """
     sign = 1.0 if slack < 0.0 else -1.0
     missing, entering = abs(slack), 0.0
@@ -192,11 +192,11 @@ def _enter(P: Rows, basis: Basis, k: int, new: int, slack: float) -> tuple[int, 
 
 @jit
 def _refine(P: Rows, basis: Basis, k: int, norm: float, W: Floats, slack: Floats) -> None:
-    """Make the active rows tight at W itself; slack is left at the refined W.
+    """Make the active rows tight at W itself; set slack to its values at the refined W.
 
-    An inequality that rounding still leaves violated is aimed a few units of rounding above its
-    bound, where its multiplier is so small that this costs nothing: rows much longer than others
-    would else be missed by far.
+    If rounding still leaves an inequality violated, and its multiplier is so small that this costs
+    nothing, aim a few units of rounding above its bound. Otherwise rows much longer than others
+    would be missed by far.
     """
     W[:] = 0.0
     combine(P, basis, basis.dual, k, W)
@@ -226,7 +226,7 @@ def _refine(P: Rows, basis: Basis, k: int, norm: float, W: Floats, slack: Floats
 
 @jit
 def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
-    """The main loop: returns active rows, outcome, iterations."""
+    """Run the main loop; return the number of active rows, outcome and iterations."""
     slack = np.empty(P.left.shape[0])
     for iteration in range(1, 100 + 20 * slack.size):
         norm = _slack(P, basis, k, slack)
@@ -247,15 +247,16 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
 
 @jit
 def _power(x: float) -> float:
-    """The power of two next above x, so that dividing by it does not round; 1 for 0."""
+    """Return the next power of two above x, so that dividing by it does not round; 1 for 0."""
     return math.ldexp(1.0, math.frexp(x)[1]) if x > 0.0 else 1.0
 
 
 @jit
 def _shrink(rows: Floats, i: int) -> float:
-    """Divide one row by a power of two that makes its length about one; returns that, or 0.
+    """Divide one row by a power of two to about unit length; return the divisor, or 0.
 
-    Twice, because the length of a row with very large or small entries cannot be computed.
+    It scales by the largest entry first, because the length of a row with very large or small
+    entries cannot be computed.
     """
     largest = 0.0
     for c in range(rows.shape[1]):
@@ -273,7 +274,7 @@ def _shrink(rows: Floats, i: int) -> float:
 
 @jit
 def _normalise(P: Rows, length: Floats) -> int:
-    """Rows of about unit length, in place; returns a row 0 ≥ b that no W satisfies, or -1."""
+    """Scale rows to about unit length in place; return a row 0 ≥ b that no W satisfies, or -1."""
     M, d = P.left.shape
     Q = P.query.shape[0]
     size = np.empty(Q)
@@ -296,7 +297,7 @@ def _normalise(P: Rows, length: Floats) -> int:
 
 @jit
 def _begin(P: Rows, basis: Basis, start: Bools) -> int:
-    """Make the rows to start with basic, equalities first; returns how many are."""
+    """Make the starting rows basic, equalities first; return how many there are."""
     size = _ZERO
     for first in (True, False):
         for i in range(start.size):
@@ -309,7 +310,7 @@ def _begin(P: Rows, basis: Basis, start: Bools) -> int:
 
 @jit
 def _deliver(P: Rows, basis: Basis, k: int, proof: bool, dual: Floats) -> None:
-    """Multipliers of min ‖W‖, not of ½‖W‖²; a proof is scaled to bᵀλ = 1."""
+    """Rescale the multipliers from min ½‖W‖² to min ‖W‖, and a proof to bᵀλ = 1."""
     gain = 0.0
     for a in range(k):
         gain += P.bound[basis.row[a]] * basis.dual[a]
@@ -322,7 +323,7 @@ def _deliver(P: Rows, basis: Basis, k: int, proof: bool, dual: Floats) -> None:
 
 @jit
 def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tuple[int, int]:
-    """One problem: fills dual and W, returns outcome and iterations."""
+    """Solve one problem into dual and W; return outcome and iterations."""
     dual[:] = 0.0
     W[:] = 0.0
     length = np.empty(dual.size)
@@ -362,7 +363,7 @@ def solve_rows(
     outcome: Ints,
     iterations: Ints,
 ) -> None:
-    """Solve a batch; the last four arrays receive the answer, all but two others are spent."""
+    """Solve a batch into the last four arrays; ``left, query, bound, usable`` are overwritten."""
     _, M, d = left.shape
     _, Q, e = query.shape
     most = min(M, d * e) + 1

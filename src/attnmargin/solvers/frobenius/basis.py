@@ -11,10 +11,10 @@ import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, mix
 
-# A row closer than this to the span of the active rows counts as lying in it.
+# A row closer than this to the span of the active rows counts as dependent on them.
 _DEPENDENT = 1e-11
-# A squared distance as small as this, times the squared size of the coefficients, has lost its
-# digits on the Gram matrix and is measured on the rows; above the second it never has.
+# A squared distance below the first, times the squared size of the coefficients, has lost its
+# digits on the Gram matrix and must be measured on the rows. Above the second it never has.
 _DOUBTFUL, SMALL = 1e-10, 1e-2
 
 
@@ -24,8 +24,8 @@ class Rows(NamedTuple):
     left: Floats  # (M, d)
     columns: Floats  # (d, M)
     query: Floats  # (Q, e); row i belongs to query i // (M / Q)
-    gram_query: Floats  # (Q, Q), row q once it is needed
-    known: Bools  # (Q,) whether it has been
+    gram_query: Floats  # (Q, Q), row q is computed on first use
+    known: Bools  # (Q,) whether row q of gram_query is computed
     bound: Floats  # (M,)
     equality: Bools
     usable: Bools
@@ -35,7 +35,7 @@ class Basis(NamedTuple):
     """Active rows with their multipliers and the Cholesky factor of their Gram matrix."""
 
     row: Ints  # (most,)
-    slot: Ints  # (most,) where in ``gram`` the row stands
+    slot: Ints  # (most,) index of the row in ``gram``
     dual: Floats  # (most,)
     L: Floats  # (most, most), lower, with the reciprocals of its diagonal
     r: Floats  # (most,) coefficients of an entering row on the active ones
@@ -50,7 +50,7 @@ def swap(basis: Basis, a: int, c: int) -> None:
 
 @jit_inline
 def place(P: Rows, basis: Basis, k: int, row: int) -> None:
-    """Put a row at place k, with its inner products ⟨a_row, a_i⟩ for all i."""
+    """Put a row at place k, and compute its inner products ⟨a_row, a_i⟩ for all i."""
     Q = P.query.shape[0]
     S = P.left.shape[0] // Q
     own = row // S
@@ -70,7 +70,7 @@ def place(P: Rows, basis: Basis, k: int, row: int) -> None:
 
 @jit
 def combine(P: Rows, basis: Basis, weight: Floats, k: int, W: Floats) -> None:
-    """W += Σ weight_a a_a over the active rows, gathered by query first."""
+    """Compute W += Σ weight_a a_a over the active rows, grouped by query first."""
     Q = P.query.shape[0]
     d = P.left.shape[1]
     S = P.left.shape[0] // Q
@@ -86,7 +86,7 @@ def combine(P: Rows, basis: Basis, weight: Floats, k: int, W: Floats) -> None:
 
 @jit
 def apply(left: Floats, query: Floats, W: Floats, values: Floats) -> None:
-    """values_i = ⟨a_i, W⟩."""
+    """Compute values_i = ⟨a_i, W⟩."""
     M, d = left.shape
     Q, e = query.shape
     S = M // Q
@@ -126,7 +126,7 @@ def upper(L: Floats, y: Floats, k: int) -> None:
 
 @jit_inline
 def coefficients(basis: Basis, k: int) -> None:
-    """r of the row at place k, from its factor row."""
+    """Compute the coefficients r of the row at place k from its factor row."""
     for a in range(k):
         basis.r[a] = basis.L[k, a]
     upper(basis.L, basis.r, k)
@@ -134,7 +134,7 @@ def coefficients(basis: Basis, k: int) -> None:
 
 @jit
 def _measure(P: Rows, basis: Basis, k: int) -> float:
-    """Distance² of the row at place k to the active rows, on the rows themselves; refines r."""
+    """Measure the distance² of row k to the active rows on the rows themselves; refine r."""
     values, weight = np.empty(P.left.shape[0]), np.empty(k + 1)
     distance = 0.0
     for _ in range(3):
@@ -160,9 +160,9 @@ def _measure(P: Rows, basis: Basis, k: int) -> float:
 
 @jit_inline
 def project(P: Rows, basis: Basis, k: int) -> float:
-    """Factor the row at place k on the active rows; returns its distance² to them.
+    """Factor the row at place k on the active rows; return its distance² to them.
 
-    Where the distance² is below SMALL, the coefficients r are computed too.
+    If the distance² is below SMALL, compute the coefficients r too.
     """
     L, slot, new = basis.L, basis.slot[k], basis.row[k]
     square = 0.0
@@ -173,7 +173,7 @@ def project(P: Rows, basis: Basis, k: int) -> float:
         L[k, a] = total * L[a, a]
         square += L[k, a] * L[k, a]
     distance = basis.gram[slot, new] - square
-    # No more rows than W has entries are independent, whatever rounding says.
+    # At most as many rows as W has entries are independent, whatever rounding says.
     full = k + 1 == basis.row.size
     if distance < SMALL or full:
         coefficients(basis, k)
@@ -189,7 +189,7 @@ def project(P: Rows, basis: Basis, k: int) -> float:
 
 @jit
 def drop(basis: Basis, k: int, p: int) -> None:
-    """Move active row p behind place k; rotations make the factor triangular again."""
+    """Move active row p behind the others; rotations make the factor triangular again."""
     L = basis.L
     for a in range(p, k):
         swap(basis, a, a + 1)

@@ -1,13 +1,13 @@
 """The dual active-set method for a whole batch in lockstep, in plain torch on any device.
 
-The same method as :mod:`attnmargin.solvers.frobenius.active_set`, for many problems at once: the
-Gram matrix of the unit rows is swept by principal pivots, one per problem and iteration.
+It is the method of :mod:`attnmargin.solvers.frobenius.active_set` for many problems at once. Each
+iteration sweeps the Gram matrix of the unit rows by one principal pivot per problem.
 After the rows of a set A have been swept in, the tableau holds
 
     −G_AA⁻¹ on A × A,   G_AA⁻¹ G_AN on A × N,   the Schur complement on N × N,
 
-so that the column of a violated row is all that a step needs. A finished problem stands
-still while the others go on.
+so that a step needs only the column of a violated row. A finished problem stays put while the
+others go on.
 """
 
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 # A row closer than this to the span of the active rows, relative to the size of its
-# coefficients on them, counts as lying in it.
+# coefficients, counts as dependent on them.
 _DEPENDENT = 1e-10
-# Violations that count while pivoting and after refinement; dependent rows are allowed more.
+# Violations that count while pivoting and after refinement; dependent rows may violate more.
 _COARSE, _FINE, _ROUNDING = 1e-11, 1e-15, 1e-9
-# A coefficient as small as this, relative to the largest, is rounding.
+# A coefficient below this share of the largest is rounding.
 _NOTHING = 1e-12
-# Relative growth of ‖W‖² that safety from rounding may cost a row.
+# Relative growth of ‖W‖² that protecting a row from rounding may cost.
 _CHEAP = 1e-13
 _ROUNDS = 6
 _RUNNING = -1
@@ -36,7 +36,7 @@ _RUNNING = -1
 @final
 @dataclass
 class _State:
-    """Everything that changes, for B problems with M rows each."""
+    """The mutable state of B problems with M rows each."""
 
     tableau: Tensor  # (B, M, M)
     active: Tensor  # bool (B, M)
@@ -52,7 +52,7 @@ class _State:
 def solve_lockstep(
     problem: MarginProblem,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Multipliers ``(B, M)``, W, outcome and iterations; one batch dimension, float64."""
+    """Solve a flat float64 batch; return multipliers ``(B, M)``, W, outcome and iterations."""
     B, M = problem.bound.shape
     unit, length, scale = _unit_rows(problem)
     impossible = _impossible(problem)
@@ -88,7 +88,7 @@ def solve_lockstep(
 
 
 def _deliver(unit: MarginProblem, state: _State) -> Tensor:
-    """Multipliers of min ‖W‖, not of ½‖W‖²; a proof is scaled to bᵀλ = 1."""
+    """Rescale the multipliers from min ½‖W‖² to min ‖W‖, and a proof to bᵀλ = 1."""
     dual = state.dual.where(unit.equality, state.dual.clamp_min(0.0))
     gain = (unit.bound * dual).sum(-1, keepdim=True).clamp_min(0.0)
     size = gain.where((state.outcome == INFEASIBLE)[:, None], gain.sqrt())
@@ -96,12 +96,12 @@ def _deliver(unit: MarginProblem, state: _State) -> Tensor:
 
 
 def _power(x: Tensor) -> Tensor:
-    """The power of two next above x, so that dividing by it does not round; 1 for 0."""
+    """Return the next power of two above x, so that dividing by it does not round; 1 for 0."""
     return torch.ldexp(torch.ones_like(x), torch.frexp(x).exponent)
 
 
 def _unit_rows(problem: MarginProblem) -> tuple[MarginProblem, Tensor, Tensor]:
-    """Rows of about length one with such bounds; the lengths; the size of the bounds."""
+    """Scale rows and bounds to size about one; return them, the lengths and the bounds' size."""
     rows = _power(scaled_norm(problem.left))
     queries = _power(scaled_norm(problem.query))
     exists = problem.mask & (problem.lengths() > 0)
@@ -115,25 +115,25 @@ def _unit_rows(problem: MarginProblem) -> tuple[MarginProblem, Tensor, Tensor]:
 
 
 def _impossible(problem: MarginProblem) -> Tensor:
-    """Rows 0 ≥ b or 0 = b that no W satisfies, bool ``(B, M)``."""
+    """Find rows 0 ≥ b or 0 = b that no W satisfies, bool ``(B, M)``."""
     wrong = (problem.bound > 0) | (problem.equality & (problem.bound != 0))
     return problem.mask & (problem.lengths() == 0) & wrong
 
 
 def _gram(unit: MarginProblem) -> Tensor:
-    """Inner products of all rows: token Gram times query Gram, ``(B, M, M)``."""
+    """Compute the inner products of all rows: token Gram times query Gram, ``(B, M, M)``."""
     S = unit.M // unit.query.shape[-2]
     queries = (unit.query @ unit.query.mT).repeat_interleave(S, -1).repeat_interleave(S, -2)
     return (unit.left @ unit.left.mT) * queries
 
 
 def _norm(unit: MarginProblem, state: _State) -> Tensor:
-    """‖W‖ of the solution for the active rows, ``(B, 1)``."""
+    """Compute ‖W‖ of the solution for the active rows, ``(B, 1)``."""
     return (unit.bound * state.dual).sum(-1, keepdim=True).clamp_min(0.0).sqrt()
 
 
 def _violation(unit: MarginProblem, state: _State, tolerance: float) -> Tensor:
-    """How much each row is violated beyond its tolerance, else −1; equalities come first."""
+    """Measure how much each row is violated, −1 within the tolerance; equalities come first."""
     amount = state.slack.abs().where(unit.equality, -state.slack)
     counts = state.usable & (amount > tolerance * (unit.bound.abs() + _norm(unit, state)))
     first = 1e6 * unit.equality
@@ -150,14 +150,14 @@ def _pivot_until_feasible(unit: MarginProblem, state: _State) -> None:
         )
         state.entering = torch.where(idle & (worst > 0), row, state.entering)
         moving = (state.entering >= 0) & (state.outcome == _RUNNING)
-        # Asking the device costs a wait: ask every few iterations.
+        # Reading from the device blocks, so do it every few iterations.
         if iteration % 4 == 0 and not bool(moving.any()):
             return
         _step(unit, state, moving)
 
 
 def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
-    """One pivot for every moving problem: the entering row comes in or a blocking row leaves."""
+    """Pivot every moving problem once: the entering row comes in or a blocking row leaves."""
     row = state.entering.clamp_min(0)[:, None]
     column = state.tableau.gather(2, row[:, :, None].expand(-1, unit.M, 1))[..., 0]
     sign = state.sign[:, None]
@@ -166,7 +166,7 @@ def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
     blocks = state.active & ~unit.equality & (rate > nothing)
     step, block = (state.dual.clamp_min(0.0) / rate).where(blocks, torch.inf).min(-1, keepdim=True)
     unit_row = torch.zeros_like(state.dual).scatter_(1, row, sign)
-    # Measured on the rows: the tableau has lost the digits when the distance is small.
+    # Measure on the rows: a small distance has lost its digits in the tableau.
     distance = torch.linalg.vector_norm(unit.adjoint(unit_row - rate), dim=(1, 2))[:, None] ** 2
     missing = state.slack.gather(1, row).abs()
     dependent = distance.sqrt() <= _DEPENDENT * (1.0 + rate.abs().sum(-1, keepdim=True))
@@ -194,7 +194,7 @@ def _step(unit: MarginProblem, state: _State, moving: Tensor) -> None:
 
 
 def _sweep(state: _State, pivot: Tensor, enters: Tensor, moving: Tensor) -> None:
-    """Principal pivot on one diagonal entry of each moving tableau."""
+    """Perform a principal pivot on one diagonal entry of each moving tableau."""
     M = state.tableau.shape[-1]
     column = state.tableau.gather(2, pivot[:, :, None].expand(-1, M, 1))[..., 0]
     corner = column.gather(1, pivot).where(moving, 1.0)
@@ -210,11 +210,11 @@ def _sweep(state: _State, pivot: Tensor, enters: Tensor, moving: Tensor) -> None
 
 
 def _refine(unit: MarginProblem, gram: Tensor, state: _State) -> Tensor:
-    """Solve for the active rows anew, tight at W itself; decide who is done; renew tableaus."""
+    """Solve again for the active rows, tight at W itself; mark solved ones; rebuild tableaus."""
     both = state.active.unsqueeze(1) & state.active.unsqueeze(2)
     identity = torch.eye(unit.M, dtype=gram.dtype, device=gram.device)
     factor, failed = torch.linalg.cholesky_ex(gram.where(both, identity))
-    # A set that rounding let become dependent cannot be refined: its W is delivered as it is.
+    # A set that is dependent because of rounding cannot be refined: return its W unrefined.
     state.outcome[(failed > 0) & (state.outcome == _RUNNING)] = STALLED
     factor = factor.where((failed == 0)[:, None, None], identity)
     running = (state.outcome == _RUNNING)[:, None]
@@ -226,7 +226,7 @@ def _refine(unit: MarginProblem, gram: Tensor, state: _State) -> Tensor:
     extra = torch.zeros_like(unit.bound)
     for step in range(6):
         below = unit.bound - unit.apply(W)
-        if step > 1:  # what rounding leaves violated is aimed above its bound where that is cheap
+        if step > 1:  # aim above the bound of rows that rounding leaves violated, if cheap
             extra = extra + safety.where(cheap & (below > 1e-14 * unit.bound.abs()), 0.0)
         error = (below + extra).where(state.active & running, 0.0)
         change = torch.cholesky_solve(error.unsqueeze(-1), factor)[..., 0].nan_to_num(nan=0.0)
@@ -241,7 +241,7 @@ def _refine(unit: MarginProblem, gram: Tensor, state: _State) -> Tensor:
 
 
 def _tableau(gram: Tensor, factor: Tensor, active: Tensor) -> Tensor:
-    """The tableau of a set of active rows, from scratch."""
+    """Compute the tableau of a set of active rows from scratch."""
     inside = active.unsqueeze(1) & active.unsqueeze(2)
     inverse = torch.cholesky_inverse(factor).where(inside, 0.0)
     coefficients = inverse @ gram  # G_AA⁻¹ G_AN in the active rows

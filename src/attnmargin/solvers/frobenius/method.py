@@ -1,4 +1,4 @@
-"""Frobenius norm: prepares plain arrays and hands them to the compiled or the torch method."""
+"""Frobenius norm: prepares plain arrays for the compiled or the torch method."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ Answer = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
-    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
+    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations."""
     batch = problem.batch_shape
     flat = flatten(problem)
     if start is not None:
@@ -30,7 +30,7 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
 
 
 def flatten(problem: MarginProblem) -> MarginProblem:
-    """One batch dimension, float64, rows without names."""
+    """Convert to one batch dimension, float64, and rows without names."""
     problem = problem.as_dtype(torch.float64)
     B = problem.batch_shape.numel()
     none = torch.full((problem.M,), -1, device=problem.left.device)
@@ -46,7 +46,7 @@ def flatten(problem: MarginProblem) -> MarginProblem:
 
 
 def _default_start(problem: MarginProblem) -> bool:
-    """Begin with all rows if most of them will be tight: wide tokens, few rows."""
+    """Decide whether to start with all rows: with wide tokens and few rows most will be tight."""
     d, e = problem.shape
     return d * min(e, problem.query.shape[-2]) >= 2 * problem.M
 
@@ -57,7 +57,7 @@ def _solve_compiled(problem: MarginProblem, start: Tensor | None) -> Answer:
     B, M = problem.bound.shape
     if start is None:
         start = torch.full((B, M), _default_start(problem))
-    # Copies by numpy: torch would leave its idle threads spinning on the cores needed next.
+    # Copy with numpy: torch would leave its idle threads spinning on the cores needed next.
     rows = (problem.left, problem.query, problem.bound, problem.equality, problem.mask, start)
     copies = [x.numpy().copy() for x in rows]
     answer = [np.empty((B, M)), np.empty((B, *problem.shape)), np.empty(B, int), np.empty(B, int)]

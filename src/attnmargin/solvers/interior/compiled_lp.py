@@ -1,11 +1,11 @@
 """The walk of :mod:`attnmargin.solvers.interior.lp` for one problem at a time, compiled with numba.
 
-The steps are the same; what differs is that rows ``a_i = left_i queryᵀ`` are never written out.
-Grouped by query, the Schur matrix of weights ``D`` on the entries of W has the blocks
+The steps are the same, but the rows ``a_i = left_i queryᵀ`` are never formed. Grouped by query,
+the Schur matrix of weights ``D`` on the entries of W has the blocks
 
     U_k diag(w_kl) U_lᵀ,   w_kl = D (z_k ∘ z_l),
 
-so that W may have any width at little cost.
+so a wide W costs little.
 """
 
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
 
 
 class Point(NamedTuple):
-    """An interior point, with what Newton's system needs there."""
+    """An interior point, with the data of Newton's system."""
 
     dual: Floats  # (M,)
     slack: Floats  # (M,)
@@ -59,12 +59,12 @@ class Point(NamedTuple):
     values: Floats  # (M,), ⟨a_i, W⟩
     weight: Floats  # (d, e)
     residual: Floats  # (d, e), V − ∇½‖W‖_p², zero for p < 2
-    offset: Floats  # (M,), what the residual asks of the rows
+    offset: Floats  # (M,), effect of the residual on the row values
     L: Floats  # (M, M), Cholesky factor with the reciprocals of its diagonal
 
 
 class Start(NamedTuple):
-    """Where a walk begins."""
+    """The start of a walk."""
 
     dual: Floats
     slack: Floats
@@ -81,7 +81,7 @@ class Move(NamedTuple):
 
 @jit
 def _curvature(x: Floats, p: float, out: Floats) -> float:
-    """out = (|x| / ‖x‖_p)^{p−2}, so that ∇½‖x‖_p² = out ∘ x, for p ≥ 2; returns ‖x‖_p."""
+    """Compute out = (|x| / ‖x‖_p)^{p−2} for p ≥ 2: ∇½‖x‖_p² = out ∘ x; return ‖x‖_p."""
     largest = TINY
     for value in x.flat:
         largest = max(largest, abs(value))
@@ -111,9 +111,9 @@ def _norm(x: Floats, p: float) -> float:
 
 @jit
 def _arrive(P: Rows, at: Point, p: float) -> float:
-    """Fill V, W, weights, residual and row values at (λ, W); returns the norm behind the weights.
+    """Compute V, W, weights, residual and row values at (λ, W); return the norm in the weights.
 
-    W is a function of λ for p < 2, the norm is then that of V; else it is that of W.
+    For p < 2, W is a function of λ and the norm is ‖V‖_q; otherwise it is ‖W‖_p.
     """
     combine(P.left, P.query, at.dual, at.V)
     if p < 2.0:
@@ -136,10 +136,10 @@ def _arrive(P: Rows, at: Point, p: float) -> float:
 
 @jit
 def _gap(P: Rows, at: Point, p: float, norm: float) -> float:
-    """Relative duality gap."""
+    """Compute the relative duality gap."""
     lift, error = shortfall(P.free, P.b, at.values, 1e-3)
     gain = dot(P.b, at.dual, P.b.size)
-    # The gradient map keeps the norm: ‖∇½‖V‖_q²‖_p = ‖V‖_q.
+    # The gradient map preserves the norm: ‖∇½‖V‖_q²‖_p = ‖V‖_q.
     size = norm if p < 2.0 else _norm(at.V, p / (p - 1.0))
     upper_bound = norm * lift
     gap = max(abs(upper_bound - gain / size) / upper_bound, error)
@@ -148,7 +148,7 @@ def _gap(P: Rows, at: Point, p: float, norm: float) -> float:
 
 @jit
 def _bend(p: float, norm: float) -> float:
-    """Factor of the rank-one term W Wᵀ in the response of W to V."""
+    """Return the factor of the rank-one term W Wᵀ in the response of W to V."""
     if p < 2.0:
         return (2.0 - p / (p - 1.0)) / (norm * norm)
     return (p - 2.0) / (p - 1.0) / (norm * norm)
@@ -156,7 +156,7 @@ def _bend(p: float, norm: float) -> float:
 
 @jit
 def _respond(at: Point, bend: float, x: Floats, out: Floats) -> None:
-    """Change of W for a change x of V: weights and a rank-one term."""
+    """Compute the change of W for a change x of V: weights and a rank-one term."""
     inner = 0.0
     for i in range(x.shape[0]):
         inner += dot(at.W[i], x[i], x.shape[1])
@@ -167,7 +167,7 @@ def _respond(at: Point, bend: float, x: Floats, out: Floats) -> None:
 
 @jit
 def _schur(P: Rows, at: Point, bend: float) -> None:
-    """Lower triangle of the Schur matrix in λ, block by block."""
+    """Build the lower triangle of the Schur matrix in λ, block by block."""
     M, d = P.left.shape
     Q, e = P.query.shape
     S = M // Q
@@ -187,7 +187,7 @@ def _schur(P: Rows, at: Point, bend: float) -> None:
 
 @jit
 def _factor(P: Rows, at: Point) -> None:
-    """Factors of the Schur matrix and its barrier term."""
+    """Factor the Schur matrix with its barrier term."""
     for i in range(P.b.size):
         barrier = 0.0 if P.free[i] else at.slack[i] / at.dual[i]
         at.L[i, i] += barrier + REGULAR * at.L[i, i]
@@ -196,7 +196,7 @@ def _factor(P: Rows, at: Point) -> None:
 
 @jit
 def _direction(P: Rows, at: Point, mu: float, move: Move) -> None:
-    """Newton's step to s λ = μ, with the second-order term of the step that ``move`` holds."""
+    """Compute Newton's step to s λ = μ, with the second-order term of the step in ``move``."""
     M = P.b.size
     for i in range(M):
         aim = mu - move.dual[i] * move.slack[i]
@@ -211,21 +211,21 @@ def _direction(P: Rows, at: Point, mu: float, move: Move) -> None:
 
 @jit
 def _length(P: Rows, at: Point, move: Move) -> float:
-    """The longest step ≤ 1 that keeps λ and s positive."""
+    """Find the longest step ≤ 1 that keeps λ and s positive."""
     step = ratio_step(P.free, at.dual, move.dual, 1.0 / LP_STAY_INSIDE)
     return LP_STAY_INSIDE * ratio_step(P.free, at.slack, move.slack, step)
 
 
 @jit
 def _mean(P: Rows, at: Point, move: Move, step: float) -> float:
-    """μ after a step."""
+    """Compute μ after a step."""
     total, count = complementarity(P.free, at.dual, move.dual, at.slack, move.slack, step)
     return total / max(count, 1)
 
 
 @jit
 def _step(P: Rows, at: Point, move: Move, least: float, careful: bool) -> float:
-    """Direction and length of a predictor and corrector step, or of a short well centred one."""
+    """Compute a predictor-corrector step, or a short, well-centred one; return its length."""
     mu, aim, length = 0.0, 0.0, 0.0
     for corrector in (False, True):
         if careful or not corrector:
@@ -243,7 +243,7 @@ def _step(P: Rows, at: Point, move: Move, least: float, careful: bool) -> float:
 
 @jit
 def _advance(P: Rows, at: Point, move: Move, bend: float, step: float) -> bool:
-    """Take a step; false if it leads nowhere."""
+    """Take a step; return false if it is not finite or has no length."""
     M, (d, e) = P.b.size, at.W.shape
     if not np.isfinite(dot(move.dual, move.dual, M)) or step <= 0.0:
         return False
@@ -260,7 +260,7 @@ def _advance(P: Rows, at: Point, move: Move, bend: float, step: float) -> bool:
 
 @jit
 def _begin(at: Point, start: Start) -> None:
-    """Go to a start."""
+    """Go to the start."""
     copy(at.dual, start.dual)
     copy(at.slack, start.slack)
     copy_rows(at.W, start.W)
@@ -270,7 +270,7 @@ def _begin(at: Point, start: Start) -> None:
 
 @jit
 def _solve(P: Rows, at: Point, start: Start, powers: Floats, dual: Floats, W: Floats) -> int:
-    """Walk by long steps, and if that does not end well by careful ones; returns the iterations.
+    """Walk by long steps, then by careful ones if those fail; return the iterations.
 
     dual and W receive the best point.
     """
@@ -303,7 +303,7 @@ def _solve(P: Rows, at: Point, start: Start, powers: Floats, dual: Floats, W: Fl
 
 
 def smallest() -> list[NDArray[Any]]:
-    """Arguments of :func:`solve_rows` for no problem at all: enough to compile it."""
+    """Return empty arguments of :func:`solve_rows`, enough to compile it."""
     row, one = np.empty((0, 1)), np.empty((0, 1, 1))
     free = np.empty((0, 1), np.bool_)
     return [one, one, row, free, row, row, one, np.empty((0, 2)), row, one, np.empty(0, np.int64)]
@@ -323,7 +323,7 @@ def solve_rows(
     W: Floats,
     iterations: Ints,
 ) -> None:
-    """Walk for a batch of unit rows from a start; the last three arrays receive the answer."""
+    """Walk a batch of unit rows from its start; write the answer to the last three arrays."""
     _, M, d = left.shape
     e = query.shape[2]
     rows, entries = np.empty((4, M)), np.empty((4, d, e))

@@ -1,9 +1,9 @@
-"""The walk of :mod:`attnmargin.solvers.interior.nuclear`, one problem at a time, by numba.
+"""The walk of :mod:`attnmargin.solvers.interior.nuclear` for one problem at a time, in numba.
 
-The steps are the same; what differs is the bookkeeping. Everything stands in the eigenbasis of F,
-which turns from step to step. Rows stand in columns, so that inner loops run over them, and they
-are grouped by query: the Schur matrix needs ``T_j z_k`` once for every row j and query k only.
-Step lengths come from trial Cholesky factors instead of eigenvalues.
+The steps are the same; the bookkeeping differs. Everything is stored in the eigenbasis of F, which
+turns from step to step. Rows are stored in columns, so that inner loops run over them. They are
+grouped by query, so the Schur matrix needs ``T_j z_k`` only once for every row j and query k. Step
+lengths come from trial Cholesky factors instead of eigenvalues.
 """
 
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ _PRECISE = 1e-2
 
 
 class Move(NamedTuple):
-    """A direction and what its second-order terms need."""
+    """A direction with the data for its second-order terms."""
 
     dual: Floats
     slack: Floats
@@ -62,7 +62,7 @@ class Move(NamedTuple):
 
 @jit
 def _target(at: Point, before: Move, mu: float) -> Floats:
-    """The wanted symmetric part of (Y + dY)(F + dF), divided by the sums of eigenvalues of F."""
+    """Divide the target of sym((Y + dY)(F + dF)) by the mean eigenvalues of F."""
     q = at.f.size
     out, FY, SY = np.empty((q, q)), np.empty((q, q)), np.empty((q, q))
     product(before.F, before.Y, FY)
@@ -77,7 +77,7 @@ def _target(at: Point, before: Move, mu: float) -> Floats:
 
 @jit
 def _multipliers(P: Rows, at: Point, scaled: Floats, mu: float, move: Move) -> None:
-    """dλ and ds of the step, in place of those of the step before."""
+    """Compute dλ and ds of the step, overwriting those of the earlier step."""
     d, q = at.M.shape
     part, curve, rest = np.empty((d, q)), np.empty((d, q)), np.empty(P.b.size)
     product(at.M, scaled, part)
@@ -97,7 +97,7 @@ def _multipliers(P: Rows, at: Point, scaled: Floats, mu: float, move: Move) -> N
 
 @jit
 def _direction(P: Rows, at: Point, mu: float, move: Move) -> None:
-    """The step to Y F = μ I, s λ = μ, with second-order terms of the step that ``move`` holds."""
+    """Compute the step to Y F = μ I, s λ = μ, with second-order terms of the step in ``move``."""
     q = at.f.size
     scaled = _target(at, move, mu)
     _multipliers(P, at, scaled, mu, move)
@@ -117,7 +117,7 @@ def _direction(P: Rows, at: Point, mu: float, move: Move) -> None:
 
 @jit
 def _inside(at: Point, move: Move, step: float, trial: Floats) -> bool:
-    """Whether Y and F stay positive definite with a step."""
+    """Check whether Y and F stay positive definite after a step."""
     q = at.f.size
     for a in range(q):
         for e in range(a + 1):
@@ -133,7 +133,7 @@ def _inside(at: Point, move: Move, step: float, trial: Floats) -> bool:
 
 @jit
 def _length(P: Rows, at: Point, move: Move) -> float:
-    """The longest step ≤ 1 that keeps λ, s, Y and F positive."""
+    """Find the longest step ≤ 1 that keeps λ, s, Y and F positive."""
     step = ratio_step(P.free, at.dual, move.dual, 1.0 / NUCLEAR_STAY_INSIDE)
     step = ratio_step(P.free, at.slack, move.slack, step)
     trial = np.empty(at.Y.shape)
@@ -151,7 +151,7 @@ def _length(P: Rows, at: Point, move: Move) -> float:
 
 @jit
 def _mean(P: Rows, at: Point, move: Move, step: float) -> float:
-    """μ after a step."""
+    """Compute μ after a step."""
     total, count = complementarity(P.free, at.dual, move.dual, at.slack, move.slack, step)
     for a in range(at.f.size):
         total += (at.Y[a, a] + step * move.Y[a, a]) * at.f[a]
@@ -163,7 +163,7 @@ def _mean(P: Rows, at: Point, move: Move, step: float) -> float:
 
 @jit
 def _rest(move: Move) -> None:
-    """The step to where one is."""
+    """Reset the move to zero."""
     move.dual[:] = 0.0
     move.slack[:] = 0.0
     move.Y[:] = 0.0
@@ -174,7 +174,7 @@ def _rest(move: Move) -> None:
 
 @jit
 def _step(P: Rows, at: Point, move: Move, careful: bool) -> float:
-    """Direction and length of a predictor and corrector step, or of a short well centred one."""
+    """Compute a predictor-corrector step, or a short, well-centred one; return its length."""
     mu, ratio, length = 0.0, 0.0, 0.0
     for corrector in (False, True):
         if careful or not corrector:
@@ -191,7 +191,7 @@ def _step(P: Rows, at: Point, move: Move, careful: bool) -> float:
 
 @jit
 def _advance(at: Point, move: Move, step: float) -> bool:
-    """Take a step; false if it leads nowhere."""
+    """Take a step; return false if it is not finite or has no length."""
     size = dot(move.dual, move.dual, at.dual.size)
     for a in range(at.f.size):
         size += dot(move.Y[a], move.Y[a], at.f.size)
@@ -206,7 +206,7 @@ def _advance(at: Point, move: Move, step: float) -> bool:
 
 @jit
 def _begin(P: Rows, at: Point, dual: Floats, slack: Floats, scale: float) -> None:
-    """Go to a start with a multiple of the identity for Y."""
+    """Go to the start, with a multiple of the identity for Y."""
     copy(at.dual, dual)
     copy(at.slack, slack)
     at.Y[:] = 0.0
@@ -219,7 +219,7 @@ def _begin(P: Rows, at: Point, dual: Floats, slack: Floats, scale: float) -> Non
 
 @jit
 def _keep(at: Point, dual: Floats, Y: Floats) -> None:
-    """Write down λ and, in the basis of the queries' span, Y."""
+    """Save λ, and Y in the basis of the queries' span."""
     half = np.empty(at.Y.shape)
     copy(dual, at.dual)
     product(at.basis, at.Y, half)
@@ -230,7 +230,7 @@ def _keep(at: Point, dual: Floats, Y: Floats) -> None:
 
 @jit
 def _solve(P: Rows, at: Point, start: tuple[Floats, Floats, float], dual: Floats, Y: Floats) -> int:
-    """Walk by long steps, and if that does not end well by careful ones; returns the iterations.
+    """Walk by long steps, then by careful ones if those fail; return the iterations.
 
     dual and Y receive the best point.
     """
@@ -258,7 +258,7 @@ def _solve(P: Rows, at: Point, start: tuple[Floats, Floats, float], dual: Floats
 
 
 def smallest() -> list[NDArray[Any]]:
-    """Arguments of :func:`solve_rows` for no problem at all: enough to compile it."""
+    """Return empty arguments of :func:`solve_rows`, enough to compile it."""
     row, one = np.empty((0, 1)), np.empty((0, 1, 1))
     free = np.empty((0, 1), np.bool_)
     return [one, one, row, free, row, row, np.empty(0), row, one, np.empty(0, np.int64)]
@@ -277,7 +277,7 @@ def solve_rows(
     Y: Floats,
     iterations: Ints,
 ) -> None:
-    """Walk for a batch of unit rows from a start; the last three arrays receive the answer."""
+    """Walk a batch of unit rows from its start; write the answer to the last three arrays."""
     _, M, d = left.shape
     _, Q, q = query.shape
     rows, squares, gram = np.empty((3, M)), np.empty((2, q, q)), np.empty((M, M))

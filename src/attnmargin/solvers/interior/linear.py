@@ -7,7 +7,7 @@ from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, mix
 
 @jit
 def combine(left: Floats, query: Floats, dual: Floats, out: Floats) -> None:
-    """out = Σ dual_i u_i z_iᵀ, gathered by query first."""
+    """Compute out = Σ dual_i u_i z_iᵀ, grouped by query first."""
     Q, d = query.shape[0], left.shape[1]
     S = left.shape[0] // Q
     key, weights = np.zeros((Q, d)), np.empty(Q)
@@ -22,7 +22,7 @@ def combine(left: Floats, query: Floats, dual: Floats, out: Floats) -> None:
 
 @jit
 def product(A: Floats, B: Floats, out: Floats) -> None:
-    """out = A B for small matrices."""
+    """Compute out = A B for small matrices."""
     out[:] = 0.0
     for i in range(A.shape[0]):
         mix(out[i], A[i], B)
@@ -30,9 +30,9 @@ def product(A: Floats, B: Floats, out: Floats) -> None:
 
 @jit
 def factor(A: Floats, pivot: Ints) -> None:
-    """``P A = L U`` in place, with row exchanges and the reciprocals of U's diagonal.
+    """Factor ``P A = L U`` in place, with the reciprocals of U's diagonal.
 
-    A pivot of zero gets the reciprocal zero: the unknown stays zero.
+    A zero pivot gets the reciprocal zero, so that its unknown stays zero.
     """
     n = pivot.size
     for k in range(n):
@@ -52,7 +52,7 @@ def factor(A: Floats, pivot: Ints) -> None:
 
 @jit
 def substitute(A: Floats, pivot: Ints, x: Floats) -> None:
-    """Solve for the right side x in place."""
+    """Solve for the right-hand side x in place."""
     n = pivot.size
     for k in range(n):
         x[k], x[pivot[k]] = x[pivot[k]], x[k]
@@ -64,9 +64,9 @@ def substitute(A: Floats, pivot: Ints, x: Floats) -> None:
 
 @jit
 def cholesky(A: Floats) -> bool:
-    """Lower factor in place, with the reciprocals of its diagonal; whether A is positive definite.
+    """Factor A = L Lᵀ in place, with reciprocal diagonal; return whether A is positive definite.
 
-    A pivot that is lost gets the reciprocal zero.
+    A pivot that is not positive gets the reciprocal zero.
     """
     positive = True
     for i in range(A.shape[0]):
@@ -80,7 +80,7 @@ def cholesky(A: Floats) -> bool:
 
 @jit
 def ratio_step(free: Bools, x: Floats, dx: Floats, longest: float) -> float:
-    """The largest t ≤ longest with ``x + t dx ≥ 0`` on rows that are not free; x > 0."""
+    """Find the largest t ≤ longest with ``x + t dx ≥ 0`` on rows that are not free; x > 0."""
     step = longest
     for i in range(x.size):
         if dx[i] < 0.0 and not free[i]:
@@ -92,7 +92,7 @@ def ratio_step(free: Bools, x: Floats, dx: Floats, longest: float) -> float:
 def complementarity(
     free: Bools, x: Floats, dx: Floats, s: Floats, ds: Floats, step: float
 ) -> tuple[float, int]:
-    """Sum of ``(x + t dx)(s + t ds)`` over rows that are not free, and their number."""
+    """Sum ``(x + t dx)(s + t ds)`` over rows that are not free, and count them."""
     total, count = 0.0, 0
     for i in range(x.size):
         if not free[i]:
@@ -103,7 +103,7 @@ def complementarity(
 
 @jit
 def shortfall(free: Bools, b: Floats, values: Floats, unit: float) -> tuple[float, float]:
-    """Factor by which W must grow for its inequalities, and the worst error of an equality."""
+    """Return the factor that W must grow by for its inequalities, and the worst equality error."""
     lift, error = 1.0, 0.0
     for i in range(b.size):
         if free[i]:

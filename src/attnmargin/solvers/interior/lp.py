@@ -1,12 +1,12 @@
-"""Entrywise ℓp norm: a batched primal-dual interior-point method, with p moved on the way.
+"""Entrywise ℓp norm: a batched primal-dual interior-point method that moves p on the way.
 
     min ½‖W‖_p²  subject to  ⟨a_i, W⟩ ≥ b_i        (paper B, ℓp-AttSVM)
 
 With ``V = Σ λ_i a_i`` the optimum satisfies ``V = ∇½‖W‖_p²``, equivalently ``W = ∇½‖V‖_q²`` with
 ``1/p + 1/q = 1``. For p < 2 the second form is smooth and W is a function of λ; for p > 2 the first
-one is, and W is a variable. Either way Newton's step needs one Schur matrix in λ, made of the rows
-and one weight per entry of W. The walk begins with a p near 2 and moves it to its goal, because
-far from 2 only a good start converges.
+form is smooth and W is a variable. Either way Newton's step needs one Schur matrix in λ, built from
+the rows and one weight per entry of W. The method starts with p near 2 and moves it to its goal,
+because far from 2 it converges only from a good start.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ _KERNEL = "attnmargin.solvers.interior.compiled_lp"
 @final
 @dataclass
 class _Rows(Members):
-    """Unit rows of B problems; nothing here changes."""
+    """Unit rows of B problems; constant."""
 
     A: Tensor  # (B, M, d·e)
     b: Tensor  # (B, M)
@@ -61,12 +61,12 @@ class _Point(Members):
     """An interior point."""
 
     dual: Tensor  # (B, M)
-    slack: Tensor  # (B, M); one on free rows, where it is not used
+    slack: Tensor  # (B, M); one on free rows, which do not use it
     W: Tensor  # (B, d·e); a function of the dual for p < 2
 
 
 def _gradient(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    """``∇½‖x‖_p²`` and ``‖x‖_p``, ``(B, n)`` and ``(B, 1)``."""
+    """Compute ``∇½‖x‖_p²`` ``(B, n)`` and ``‖x‖_p`` ``(B, 1)``."""
     norm = scaled_norm(x, p).unsqueeze(-1).clamp_min(TINY)
     return x.sign() * norm * (x.abs() / norm).pow(p - 1.0), norm
 
@@ -89,7 +89,7 @@ class _Iteration:
         self.mu = products.sum(-1) / self.count
 
     def gap(self) -> Tensor:
-        """Relative gap; infinite while p is not yet at its goal."""
+        """Compute the relative gap; infinite until p reaches its goal."""
         b, free = self.rows.b, self.rows.free
         if not self.final:
             return torch.full_like(self.mu, torch.inf)
@@ -102,7 +102,7 @@ class _Iteration:
         return torch.maximum(gap, error).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
     def factor(self) -> None:
-        """Weights of the entries, the residual of V, and the factors of the Schur matrix."""
+        """Compute the weights of the entries, the residual of V, and factor the Schur matrix."""
         p, q, A = self.p, self.q, self.rows.A
         if p < 2.0:
             norm = scaled_norm(self.V, q).unsqueeze(-1).clamp_min(TINY)
@@ -122,11 +122,11 @@ class _Iteration:
         self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
 
     def _respond(self, x: Tensor) -> Tensor:
-        """Change of W for a change x of V: weights and a rank-one term."""
+        """Compute the change of W for a change x of V: weights and a rank-one term."""
         return self.weight * x + self.bend * self.W * (self.W * x).sum(-1, keepdim=True)
 
     def direction(self, mu: Tensor, before: _Point | None) -> _Point:
-        """Newton's step to ``s λ = μ``, with the second-order term of a step before."""
+        """Compute Newton's step to ``s λ = μ``, with the second-order term of an earlier step."""
         rows, point = self.rows, self.point
         aim = mu.unsqueeze(-1) - (0.0 if before is None else before.dual * before.slack)
         centre = (aim / point.dual).where(~rows.free, 0.0)
@@ -136,7 +136,7 @@ class _Iteration:
         return _Point(dual, slack, self._respond(self.residual + _times(rows.A.mT, dual)))
 
     def length(self, move: _Point) -> Tensor:
-        """The longest step ≤ 1 that keeps λ and s positive."""
+        """Find the longest step ≤ 1 that keeps λ and s positive."""
         free, point = self.rows.free, self.point
         dual = ratio_step(point.dual.where(~free, 1.0), move.dual.where(~free, 0.0))
         return (LP_STAY_INSIDE * torch.minimum(dual, ratio_step(point.slack, move.slack))).clamp(
@@ -144,7 +144,7 @@ class _Iteration:
         )
 
     def next(self, careful: bool) -> _Point:
-        """The point after one predictor and corrector step, or a short well centred one."""
+        """Take a predictor-corrector step, or a short, well-centred one."""
         self.factor()
         first = self.direction(torch.zeros_like(self.mu), None)
         x = self.length(first).unsqueeze(-1)
@@ -166,7 +166,7 @@ Walk = Callable[[UnitRows, _Point, tuple[float, float]], tuple[Tensor, Tensor, T
 
 
 def _start(p: float, unit: UnitRows) -> _Point:
-    """A feasible, well centred point from the guessed multipliers, for a first p."""
+    """Build a feasible, well-centred point from the guessed multipliers, for the first p."""
     dual, z = unit.spread(), unit.right(unit.query)
     V = unit.left.mT @ (dual.unsqueeze(-1) * z)
     W = _gradient(V.flatten(-2), p / (p - 1.0))[0].unflatten(-1, V.shape[-2:])
@@ -175,7 +175,7 @@ def _start(p: float, unit: UnitRows) -> _Point:
 
 
 def solve_lp(problem: MarginProblem, p: float, warm: Warm | None, method: str) -> Answer:
-    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
+    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations."""
     walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
     first = 2.0 if warm is None or warm.p is None or (warm.p < 2.0) != (p < 2.0) else warm.p
     return solve_from_frobenius(
@@ -197,7 +197,7 @@ def _solve_members(
 def _walk_together(
     unit: UnitRows, start: _Point, powers: tuple[float, float]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Multipliers, W and iterations, all problems in step."""
+    """Walk all problems in lockstep; return multipliers, W and iterations."""
     p = powers[1]
     A = (unit.left.unsqueeze(-1) * unit.right(unit.query).unsqueeze(-2)).flatten(-2)
     rows = _Rows(A, unit.b, unit.free)
@@ -212,7 +212,7 @@ def _walk_together(
 def _walk_compiled(
     unit: UnitRows, start: _Point, powers: tuple[float, float]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, one problem after the other, by the compiled kernel."""
+    """Walk one problem after another by the compiled kernel; return the same."""
     from attnmargin.solvers.interior.compiled_lp import solve_rows
 
     B, M, d = unit.left.shape

@@ -1,4 +1,4 @@
-"""Nuclear norm: a batched primal-dual interior-point method on a matrix of the query span.
+"""Nuclear norm: a batched primal-dual interior-point method in the span of the queries.
 
 The dual of ``min ‖W‖_*`` over rows ``u_iᵀ W z_i ≥ b_i`` is
 
@@ -6,9 +6,9 @@ The dual of ``min ‖W‖_*`` over rows ``u_iᵀ W z_i ≥ b_i`` is
 
 and at the optimum ``W = 2 M Y`` with ``Y ⪰ 0`` and ``Y F = 0``. The method follows the central
 path ``Y F = μ I``, ``s_i λ_i = μ`` with the symmetrised direction of Alizadeh, Haeberly and
-Overton and Mehrotra's predictor and corrector. ``Y`` and ``F`` are as wide as the span of the
-queries (paper A, Lemma 1), tokens enter through their Gram matrix alone, and the rank-one rows
-make the Schur matrix a product of thin factors. No matrix of the size of W is formed on the way.
+Overton and Mehrotra's predictor-corrector. ``Y`` and ``F`` are as wide as the span of the
+queries (paper A, Lemma 1). Tokens enter only through their Gram matrix, and the rank-one rows
+make the Schur matrix a product of thin factors. The iteration forms no matrix of the size of W.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ _KERNEL = "attnmargin.solvers.interior.compiled_nuclear"
 @final
 @dataclass
 class _Rows(Members):
-    """Unit rows of B problems; nothing here changes."""
+    """Unit rows of B problems; constant."""
 
     gram: Tensor  # (B, M, M) inner products of the left factors
     z: Tensor  # (B, M, q) right factors in the span of the queries
@@ -62,14 +62,14 @@ class _Point(Members):
     """An interior point."""
 
     dual: Tensor  # (B, M), λ
-    slack: Tensor  # (B, M), s; one on free rows, where it is not used
+    slack: Tensor  # (B, M), s; one on free rows, which do not use it
     Y: Tensor  # (B, q, q)
 
 
 @final
 @dataclass
 class _Move:
-    """A direction and what its second-order terms need, in the eigenbasis of F."""
+    """A direction with the data for its second-order terms, in the eigenbasis of F."""
 
     dual: Tensor
     slack: Tensor
@@ -83,7 +83,7 @@ def _symmetric(x: Tensor) -> Tensor:
 
 
 class _Iteration:
-    """Everything at one point that both directions share, in the eigenbasis of F."""
+    """Quantities at one point that predictor and corrector share, in the eigenbasis of F."""
 
     def __init__(self, rows: _Rows, point: _Point) -> None:
         self.rows, self.point = rows, point
@@ -102,7 +102,7 @@ class _Iteration:
         self.mu = (signed.sum(-1) + self.trace) / self.count
 
     def gap(self) -> Tensor:
-        """Relative gap: ``‖W‖_* ≤ 2 tr Y − tr(Y F)`` against ``bᵀλ / ‖M‖``."""
+        """Compute the relative gap: ``‖W‖_* ≤ 2 tr Y − tr(Y F)`` against ``bᵀλ / ‖M‖``."""
         b, free = self.rows.b, self.rows.free
         total = 2.0 * self.Y.diagonal(dim1=-2, dim2=-1).sum(-1) - self.trace
         missing = (b / self.values).where(self.values > 0, torch.inf)
@@ -113,7 +113,7 @@ class _Iteration:
         return torch.maximum((upper - lower).abs() / upper, error).nan_to_num(nan=torch.inf)
 
     def factor(self) -> None:
-        """LU factors of the Schur matrix in λ."""
+        """Factor the Schur matrix in λ by LU."""
         rows, point = self.rows, self.point
         outer = self.c.unsqueeze(-1) * self.z.unsqueeze(-2)
         self.both = outer + outer.mT  # −∂F/∂λ_i, (B, M, q, q)
@@ -128,7 +128,7 @@ class _Iteration:
         self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
 
     def direction(self, mu: Tensor, before: _Move | None) -> _Move:
-        """The step to ``Y F = μ I``, ``s λ = μ``, with second-order terms of a step before."""
+        """Compute the step to ``Y F = μ I``, ``s λ = μ``, corrected by an earlier step."""
         rows, point = self.rows, self.point
         target = torch.diag_embed(mu.unsqueeze(-1).expand_as(self.f))
         aim = mu.unsqueeze(-1).expand_as(point.dual)
@@ -151,7 +151,7 @@ class _Iteration:
         return _Move(dual, slack.where(~rows.free, 0.0), Y, F, image)
 
     def length(self, move: _Move) -> Tensor:
-        """The longest step ≤ 1 that keeps λ, s, Y and F positive."""
+        """Find the longest step ≤ 1 that keeps λ, s, Y and F positive."""
         point, free = self.point, self.rows.free
         square = _symmetric((move.dual.unsqueeze(-1) * self.z).mT @ move.image)
         step = torch.minimum(
@@ -163,7 +163,7 @@ class _Iteration:
         return (NUCLEAR_STAY_INSIDE * step).clamp(max=1.0)
 
     def predicted(self, move: _Move, step: Tensor) -> Tensor:
-        """μ after a step."""
+        """Compute μ after a step."""
         point, free = self.point, self.rows.free
         x = step.unsqueeze(-1)
         products = (point.dual + x * move.dual) * (point.slack + x * move.slack)
@@ -174,7 +174,7 @@ class _Iteration:
         return total / self.count
 
     def next(self, careful: bool) -> _Point:
-        """The point after one predictor and corrector step, or a short well centred one."""
+        """Take a predictor-corrector step, or a short, well-centred one."""
         self.factor()
         first = self.direction(torch.zeros_like(self.mu), None)
         ratio = (self.predicted(first, self.length(first)) / self.mu).clamp(
@@ -199,10 +199,10 @@ Walk = Callable[[UnitRows, Tensor, _Point], tuple[Tensor, Tensor, Tensor]]
 
 
 def _start(unit: UnitRows, query: Tensor) -> _Point:
-    """A well centred point from the guessed multipliers.
+    """Build a well-centred point from the guessed multipliers.
 
-    Those of the Frobenius problem make M a multiple of its solution, so that with Y a multiple of
-    the identity ``2 M Y`` is feasible too, and so is λ once it is scaled into the interior.
+    The Frobenius multipliers make M a multiple of the Frobenius solution. So ``2 M Y`` is feasible
+    if Y is a suitable multiple of the identity, and λ is feasible once scaled into the interior.
     """
     dual, z = unit.spread(), unit.right(query)
     M = unit.left.mT @ (dual.unsqueeze(-1) * z)
@@ -215,7 +215,7 @@ def _start(unit: UnitRows, query: Tensor) -> _Point:
 
 
 def solve_nuclear(problem: MarginProblem, warm: Warm | None, method: str) -> Answer:
-    """Multipliers ``(*B, M)``, W, outcome and iterations, in float64."""
+    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations."""
     walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
     return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk), _KERNEL)
 
@@ -235,14 +235,14 @@ def _solve_members(
 
 
 def _walk_together(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor, Tensor, Tensor]:
-    """Multipliers, Y and iterations, all problems in step."""
+    """Walk all problems in lockstep; return multipliers, Y and iterations."""
     rows = _Rows(unit.left @ unit.left.mT, unit.right(query), unit.b, unit.free)
     point, steps = follow_path(lambda rows, point, *_: _Iteration(rows, point), rows, start)
     return point.dual, point.Y, steps
 
 
 def _walk_compiled(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, one problem after the other, by the compiled kernel."""
+    """Walk one problem after another by the compiled kernel; return the same."""
     from attnmargin.solvers.interior.compiled_nuclear import solve_rows
 
     left = _span(unit.left)[1].contiguous()
@@ -255,7 +255,7 @@ def _walk_compiled(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor
 
 
 def _span(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Orthonormal basis ``(B, e, q)`` of a space that holds vectors, and their coordinates."""
+    """Return an orthonormal basis ``(B, e, q)`` of a space with the vectors, and coordinates."""
     count, e = vectors.shape[-2:]
     if e <= count:
         identity = torch.eye(e, dtype=vectors.dtype, device=vectors.device)

@@ -1,4 +1,4 @@
-"""Newton's system of the compiled nuclear walk at a point; see :mod:`compiled_nuclear`."""
+"""Newton's system at a point of the compiled nuclear walk; see :mod:`compiled_nuclear`."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
 
 
 class Point(NamedTuple):
-    """An interior point in the eigenbasis of F, with what Newton's system needs there."""
+    """An interior point in the eigenbasis of F, with the data of Newton's system."""
 
     dual: Floats  # (M,)
     slack: Floats  # (M,)
@@ -50,7 +50,7 @@ class Point(NamedTuple):
 
 @jit
 def _turn(at: Point, rotation: Floats) -> None:
-    """Go over to another basis: Y and the basis itself."""
+    """Rotate Y and the basis."""
     half = np.empty(rotation.shape)
     product(at.basis, rotation, half)
     copy_rows(at.basis, half)
@@ -63,7 +63,7 @@ def _turn(at: Point, rotation: Floats) -> None:
 
 @jit
 def arrive(P: Rows, at: Point) -> None:
-    """Fill what depends on λ and Y, in the eigenbasis of F."""
+    """Compute everything that depends on λ and Y, in the eigenbasis of F."""
     q = at.f.size
     combine(P.left, at.query, at.dual, at.M)
     square = np.empty((q, q))
@@ -72,7 +72,7 @@ def arrive(P: Rows, at: Point) -> None:
     rotation = np.empty((q, q))
     for a in range(q):
         at.f[a] = 1.0 - squares[a]
-        # The vectors stand in columns of another memory order: all else would be compiled twice.
+        # eigh returns another memory order, and numba would compile every callee twice.
         for e in range(q):
             rotation[a, e] = vectors[a, e]
     _turn(at, rotation)
@@ -99,7 +99,7 @@ def _trace(at: Point) -> float:
 
 @jit
 def gap(P: Rows, at: Point) -> float:
-    """Relative gap: ‖W‖_* ≤ 2 tr Y − tr(Y F) against bᵀλ / ‖M‖."""
+    """Compute the relative gap: ‖W‖_* ≤ 2 tr Y − tr(Y F) against bᵀλ / ‖M‖."""
     lift, error = shortfall(P.free, P.b, at.values, 1.0)
     gain = dot(P.b, at.dual, P.b.size)
     total, least = -_trace(at), 1.0
@@ -113,7 +113,7 @@ def gap(P: Rows, at: Point) -> float:
 
 @jit
 def _responses(at: Point, z: Floats, Yz: Floats) -> Floats:
-    """T_j = twice the Lyapunov solution of ``F T + T F = B_j Y + Y B_j``, B_j = −∂F/∂λ_j."""
+    """Compute T_j, twice the solution of ``F T + T F = B_j Y + Y B_j``, B_j = −∂F/∂λ_j."""
     q, M = z.shape
     Yc, T = np.zeros((q, M)), np.empty((q, q, M))
     for a in range(q):
@@ -134,7 +134,7 @@ def _responses(at: Point, z: Floats, Yz: Floats) -> Floats:
 
 @jit
 def _build(P: Rows, at: Point) -> None:
-    """The Schur matrix in λ: ⟨B_i, T_j⟩/2 and the curvature of F."""
+    """Build the Schur matrix in λ: ⟨B_i, T_j⟩/2 and the curvature of F."""
     M, q, Q = P.b.size, at.f.size, P.query.shape[0]
     S = M // Q
     z, Yz = np.empty((q, M)), np.zeros((q, M))
@@ -163,7 +163,7 @@ def _build(P: Rows, at: Point) -> None:
 
 @jit
 def system(P: Rows, at: Point) -> None:
-    """Factors of the Schur matrix in λ with its barrier term."""
+    """Factor the Schur matrix in λ with its barrier term."""
     _build(P, at)
     # Equal rows would make the matrix singular at the end of the path.
     for i in range(P.b.size):

@@ -1,28 +1,28 @@
-"""How long, how far and how carefully interior-point methods walk; the same numbers for all."""
+"""Iteration limits, tolerances and step rules shared by all interior-point methods."""
 
 ITERATIONS, CAREFUL_ITERATIONS = 60, 300
-# Relative gap at which a problem is finished, and at which it is once it stops improving; the
-# certificate asks for 1e-9.
+# A problem is finished at the first relative gap, or at the second once it stops improving; the
+# certificate requires 1e-9.
 ENOUGH, GOOD = 1e-10, 6e-10
 TINY = 1e-300
-# Share of itself that is added to every diagonal entry of a Schur matrix.
+# Relative regularisation of the diagonal of a Schur matrix.
 REGULAR = 1e-15
 # Share of a long step that a careful one takes.
 CAREFUL_PART = 0.7
-# Share of the way to the boundary that a step may go.
+# Share of the distance to the boundary that a step may take.
 LP_STAY_INSIDE, NUCLEAR_STAY_INSIDE = 0.995, 0.99
-# Least μ after the predictor, as a share of μ before, that the corrector may aim at.
+# Lower clamp of the ratio of μ after the predictor to μ before, from which the corrector aims.
 LP_LEAST_RATIO, NUCLEAR_LEAST_RATIO = 1e-4, 1e-3
-# Least share of μ to aim at in careful steps, and while p moves.
+# Least share of μ to aim at in careful steps and while p moves.
 LEAST_CENTRED = 0.3
-# Weights of entries of W near zero, relative to the others, stay below this (ℓp).
+# Cap on the relative weight of entries of W near zero (ℓp).
 LARGEST_WEIGHT = 1e8
 
 
 def power_at(first: float, goal: float, k: int, careful: bool) -> float:
-    """p in iteration k: near ``first`` at the beginning, then by constant factors to its goal.
+    """Return p in iteration k: near ``first`` initially, then by constant factors to ``goal``.
 
-    The larger one of p and its conjugate moves. From 2 it can jump a little.
+    The larger of p and its conjugate moves. From 2 it can jump a little.
     """
     rate, steps = (1.04, max(k - 4, 0)) if careful else (1.15, max(k - 2, 0))
     large, jump = goal >= 2.0, 2.5 if goal >= 2.0 else 3.0

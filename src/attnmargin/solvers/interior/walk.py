@@ -1,4 +1,4 @@
-"""What interior-point methods share: step lengths, and the walk along the central path."""
+"""Shared by the interior-point methods: step lengths, and the walk along the central path."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -21,16 +21,16 @@ from attnmargin.solvers.interior.schedule import (
 )
 from attnmargin.solvers.outcome import INFEASIBLE
 
-# A multiplier below this share of the largest is that of a row which is not tight.
+# A multiplier below this share of the largest belongs to a row that is not tight.
 _COUNTS = 1e-6
-# The compiled and the torch method, each with the method of its kind for the Frobenius norm.
+# The compiled and the torch method, each with its counterpart for the Frobenius norm.
 _FROBENIUS = {"interior": "active-set", "lockstep": "lockstep"}
 METHODS = ("interior", "lockstep")
 
 
 @dataclass
 class Members:
-    """Tensors with one batch dimension; members can be taken out and put back."""
+    """Tensors with one batch dimension, whose members can be taken out and put back."""
 
     def take(self, keep: Tensor) -> Self:
         return type(self)(*(getattr(self, field.name)[keep] for field in fields(self)))
@@ -46,13 +46,13 @@ PointOut = TypeVar("PointOut", bound=Members, covariant=True)
 
 
 class Visit(Protocol[PointOut]):
-    """A point of the path under inspection."""
+    """One point of the path, with its gap and the step from it."""
 
     def gap(self) -> Tensor:
-        """Relative duality gap ``(B,)``; infinite where it is not known."""
+        """Compute the relative duality gap ``(B,)``; infinite where unknown."""
 
     def next(self, careful: bool) -> PointOut:
-        """The next point: by a long step, or by a short and well centred one."""
+        """Take a long step to the next point, or a short and well-centred one."""
 
 
 Look = Callable[[Rows, Point, int, bool], Visit[Point]]
@@ -61,11 +61,11 @@ Look = Callable[[Rows, Point, int, bool], Visit[Point]]
 def follow_path(
     visit: Look[Rows, Point], rows: Rows, start: Point, careful: bool = False
 ) -> tuple[Point, Tensor]:
-    """The best point found for every member, and the iterations it took.
+    """Follow the central path; return the best point of every member, and its iterations.
 
-    ``visit`` looks at a point in iteration k. A finished problem leaves the batch; one that stops
-    improving keeps its best point. Long steps jam at the boundary now and then, in problems that
-    are nearly infeasible: these are solved again with short steps.
+    ``visit`` evaluates a point in iteration k. A finished problem leaves the batch; one that stops
+    improving keeps its best point. In nearly infeasible problems, long steps sometimes jam at the
+    boundary. Those problems are solved again with short steps.
     """
     everything, point = rows, start
     size = len(getattr(point, fields(point)[0].name))
@@ -97,13 +97,13 @@ def follow_path(
 @final
 @dataclass(frozen=True)
 class Warm:
-    """Multipliers of a similar problem, and the p of the norm in which they were found."""
+    """Multipliers of a similar problem, and the p of the norm they belong to."""
 
     dual: Tensor  # (*B, M)
     p: float | None
 
     def rows(self) -> Tensor:
-        """Rows with a multiplier that counts, bool ``(*B, M)``; interior ones have no zeros."""
+        """Find rows whose multiplier counts, bool ``(*B, M)``; interior points have no zeros."""
         size = self.dual.abs()
         return size > _COUNTS * size.amax(-1, keepdim=True) if size.shape[-1] else size > 0
 
@@ -115,11 +115,11 @@ def solve_from_frobenius(
     solve_members: Callable[[MarginProblem, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
     kernel: str,
 ) -> Answer:
-    """Solve in another norm, with the Frobenius solution as the way in.
+    """Solve in another norm, starting from the Frobenius solution.
 
-    Feasibility does not depend on the norm: the Frobenius solution gives the proofs of
-    infeasibility, and the scale of the others. Its multipliers are where they start, unless a
-    warm start has others. ``kernel`` names the module of the compiled walk.
+    Feasibility does not depend on the norm: the Frobenius solver gives the proofs of infeasibility,
+    and the scale of the other problems. They start from its multipliers, or from those of a warm
+    start. ``kernel`` names the module of the compiled walk.
     """
     start = None if warm is None else warm.rows()
     with compiled_beside(FROBENIUS_KERNEL, kernel) if method == "interior" else nullcontext():
@@ -141,7 +141,7 @@ def solve_from_frobenius(
 
 
 def _guess(members: MarginProblem, warm: Warm, dual: Tensor, todo: Tensor) -> Tensor:
-    """Multipliers to start from: the given ones where they can be multipliers at all."""
+    """Choose the multipliers to start from: the given ones if they are valid."""
     given = warm.dual.to(torch.float64).reshape(dual.shape)[todo]
     given = given.where(members.equality, given.clamp_min(0.0)).where(members.mask, 0.0)
     useful = torch.isfinite(given).all(-1) & ((members.bound * given).sum(-1) > 0)
@@ -158,19 +158,19 @@ class UnitRows:
     free: Tensor  # bool (B, M): equalities
     guess: Tensor  # (B, M) Frobenius multipliers of these rows
     exists: Tensor  # bool (B, M)
-    length: Tensor  # (B, M) what the rows were divided by; one where they do not exist
+    length: Tensor  # (B, M) original length of the rows; one where they do not exist
 
     def right(self, query: Tensor) -> Tensor:
-        """A query for every row, ``(B, M, e)``."""
+        """Repeat the queries for every row, ``(B, M, e)``."""
         return query.repeat_interleave(self.b.shape[-1] // query.shape[-2], dim=-2)
 
     def spread(self) -> Tensor:
-        """The guess with a little of every inequality, so that none is on its boundary."""
+        """Add a little of every inequality to the guess, so that none is on its boundary."""
         little = 0.1 * self.guess.abs().mean(-1, keepdim=True)
         return self.guess + little.where(~self.free, 0.0)
 
     def reach(self, values: Tensor, least: float) -> tuple[Tensor, Tensor]:
-        """Factor ``(B, 1)`` that makes a W with these values feasible, and its slacks."""
+        """Find the factor ``(B, 1)`` that makes a W with these values feasible, and its slacks."""
         needed = (self.b / values).where((values > 0) & (self.b > 0) & ~self.free, 0.0)
         scale = 1.5 * needed.amax(-1, keepdim=True).clamp(least, 50.0)
         size = self.b.abs()
@@ -180,7 +180,7 @@ class UnitRows:
 
 
 def unit_rows(problem: MarginProblem, guess: Tensor, value: Tensor) -> UnitRows:
-    """The rows of problems whose Frobenius multipliers and positive value are known."""
+    """Scale the rows of problems whose Frobenius multipliers and positive value are known."""
     length = problem.lengths()
     exists = problem.mask & (length > 0)
     left = problem.left / scaled_norm(problem.left).clamp_min(TINY).unsqueeze(-1)
@@ -197,7 +197,7 @@ def unit_rows(problem: MarginProblem, guess: Tensor, value: Tensor) -> UnitRows:
 
 
 def touching(problem: MarginProblem, W: Tensor) -> Tensor:
-    """W scaled so that it just satisfies its rows, where no equality forbids to scale."""
+    """Scale W so that it just satisfies its rows, unless an equality rules out scaling."""
     rows = problem.apply(W)
     counts = problem.mask & ~problem.equality & (problem.bound > 0)
     factor = (problem.bound / rows).where(counts & (rows > 0), 0.0).amax(-1)
@@ -206,15 +206,15 @@ def touching(problem: MarginProblem, W: Tensor) -> Tensor:
 
 
 def ratio_step(x: Tensor, dx: Tensor) -> Tensor:
-    """The largest t with ``x + t dx ≥ 0`` in the last dimension; x > 0."""
+    """Find the largest t with ``x + t dx ≥ 0`` in the last dimension; x > 0."""
     return (-x / dx).where(dx < 0, torch.inf).amin(-1)
 
 
 def positive_step(X: Tensor, dX: Tensor, square: Tensor | None = None) -> Tensor:
-    """The largest t with ``X + t dX − t² square ⪰ 0`` for symmetric matrices; X ≻ 0, square ⪰ 0.
+    """Find the largest t with ``X + t dX − t² square ⪰ 0``; X ≻ 0, square ⪰ 0, all symmetric.
 
-    With a square the condition is that of the twice as large pencil
-    ``[[X + t dX, t Rᵀ], [t R, I]] ⪰ 0``, ``RᵀR = square``, which is linear in t.
+    With a square, the condition is equivalent to a pencil of twice the size that is linear in t:
+    ``[[X + t dX, t Rᵀ], [t R, I]] ⪰ 0``, ``RᵀR = square``.
     """
     factor, failed = torch.linalg.cholesky_ex(X)
     half = torch.linalg.solve_triangular(factor, dX, upper=False)

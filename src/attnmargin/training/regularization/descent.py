@@ -1,4 +1,4 @@
-"""Minimise a function of vectors for a batch of trials: L-BFGS with a line search per trial."""
+"""L-BFGS for a batch of trials, with a line search per trial."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from torch import Tensor
 
 from attnmargin.base.arrays import tiny
 
-# Maps (B, k) to values (B,) and gradients (B, k); infinite where a point is not allowed.
+# Maps (B, k) to values (B,), infinite at points that are not allowed, and gradients (B, k).
 Function = Callable[[Tensor], tuple[Tensor, Tensor]]
 _MEMORY, _HALVINGS = 30, 30
 _ARMIJO = 1e-4
-# Relative gain of a step that counts as none.
+# A smaller relative gain of a step counts as none.
 _PROGRESS = 1e-15
 
 
@@ -21,7 +21,7 @@ def _dot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _direction(g: Tensor, pairs: deque[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    """Minus the inverse Hessian that the pairs suggest, times g; plain descent without pairs."""
+    """Compute −H g, with H the L-BFGS inverse Hessian; without pairs, plain descent."""
     q, alphas = g, []
     for s, y, rho in reversed(pairs):
         alphas.append(rho * _dot(s, q))
@@ -36,14 +36,14 @@ def _direction(g: Tensor, pairs: deque[tuple[Tensor, Tensor, Tensor]]) -> Tensor
 
 
 def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -> Tensor:
-    """The x ``(B, k)`` where the gradient, times ‖x‖, has fallen below the tolerance.
+    """Minimise from x ``(B, k)`` until the norm of the gradient times ‖x‖ is below the tolerance.
 
-    A trial that has ended, or that no step improves, stays where it is.
+    A trial that has converged, or that no step improves, stays where it is.
     """
     value, g = function(x)
     pairs: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=_MEMORY)
     live = torch.isfinite(value)
-    fresh = torch.ones_like(live)  # without memory: the next step is one of plain descent
+    fresh = torch.ones_like(live)  # no memory: the next step is plain descent
     for _ in range(iterations):
         live = live & (g.norm(dim=-1) * x.norm(dim=-1) > tolerance)
         if not bool(live.any()):
@@ -58,7 +58,7 @@ def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -
         good = moved.unsqueeze(-1) & (curvature > 1e-14 * _dot(y, y).sqrt() * _dot(s, s).sqrt())
         pairs.append((s, y, torch.where(good, 1.0 / curvature, 0.0)))
         moved = moved & (value - new_value > _PROGRESS * value.abs())
-        # Who could not move forgets what misled it, and has ended if plain descent fails as well.
+        # A trial that could not move drops its memory; it ends if plain descent fails too.
         lost = live & ~moved
         live = live & ~(lost & plain[..., 0])
         if bool(lost.any()):
@@ -74,7 +74,7 @@ def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -
 def _search(
     function: Function, x: Tensor, value: Tensor, g: Tensor, d: Tensor, live: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A step along d that lowers the value enough, for every live trial; and who has moved."""
+    """Backtrack along d from 1 until the Armijo condition holds; return also which trials moved."""
     best, best_value, best_g = x, value, g
     slope = _dot(g, d)[..., 0]
     length = torch.ones_like(value)

@@ -9,12 +9,12 @@ from attnmargin.attention.losses import Loss
 from attnmargin.attention.softmax import Objective
 from attnmargin.training.regularization.sphere import Ball, Sphere
 
-# Turns of head and weights at every radius, and the change of direction that ends them.
+# Alternations of head and weights per radius, and the change of direction that ends them.
 _TURNS, _SETTLED = 50, 1e-12
 
 
 def log_value(loss: Loss, u: Tensor) -> Tensor:
-    """``log ℓ(u)``, also where ℓ(u) is about e^{−u} and would underflow."""
+    """Compute ``log ℓ(u)``, also where ℓ(u) is about e^{−u} and would underflow."""
     if loss.name not in ("logistic", "exponential"):
         return loss.value(u).log()
     far = u > 15.0
@@ -24,7 +24,7 @@ def log_value(loss: Loss, u: Tensor) -> Tensor:
 
 
 class JointSphere:
-    """Head and weights, each on the sphere of its own radius, in turn at their minimum."""
+    """Head and weights, each on the sphere of its own radius, minimised in turn."""
 
     def __init__(self, goal: Objective, p: float, init: tuple[Tensor, Tensor] | None) -> None:
         self.goal, self.ball, self.radius = goal, Ball(p), 1.0
@@ -34,7 +34,7 @@ class JointSphere:
         self.sphere = Sphere(goal, "W", p, W, None, 0)
 
     def _first_head(self) -> Tensor:
-        """Down the gradient at zero: the mean token times the label."""
+        """Start along the negative gradient at zero: the mean token times the label."""
         flat = self.goal.flat
         assert flat.y is not None
         return (flat.y.unsqueeze(-1) * flat.X.mean(-2)).sum(-2)
@@ -45,7 +45,7 @@ class JointSphere:
         return self.radius * self.ball.point(self.V)
 
     def descend(self, radius: float, head_radius: float) -> None:
-        """Head and weights in turn, until the directions stand still."""
+        """Minimise over head and weights in turn until both directions settle."""
         self.radius = head_radius
         for _ in range(_TURNS):
             before = torch.cat((self.V / self.ball.norm(self.V), self.sphere.unit()), -1)
@@ -57,7 +57,7 @@ class JointSphere:
                 break
 
     def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
-        """``log L`` and its gradient in V, for the present weights."""
+        """Compute ``log L`` and its gradient in V, for the current weights."""
         flat, loss = self.goal.flat, self.goal.loss
         assert flat.y is not None
         v = self.radius * self.ball.point(V)

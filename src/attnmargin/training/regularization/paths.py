@@ -4,9 +4,9 @@
     argmin L(K Qᵀ)      subject to  ‖K‖² + ‖Q‖² ≤ 2R    (paper A, KQ-RP)
     argmin L(v, W)      subject to  ‖W‖_p ≤ R, ‖v‖_p ≤ r  (paper B, ℓp-JointRP)
 
-For scores with one best token the loss falls as the norm grows, so the radius is attained, and the
-minimum is sought on the sphere. What is minimised is ``log(L − L⋆)``, whose value and gradient do
-not underflow; each radius starts from the solution before.
+For scores with a unique best token the loss falls as the norm grows, so the minimum lies on the
+sphere. The method minimises ``log(L − L⋆)``, whose value and gradient do not underflow. Each radius
+starts from the solution of the one before.
 """
 
 import math
@@ -50,27 +50,29 @@ def regularization_path(
     progress: Callable[[int, int], None] | None = None,
     seed: int = 0,
 ) -> Trajectory:
-    """Minimise the loss within growing radii, each from the solution before.
+    """Minimise the loss within growing radii, each started from the solution before.
 
     As the radius grows, ``W̄(R)/R`` tends to the direction of the SVM in the same norm (paper A,
     Theorem 2; paper B, Theorem 1), with "KQ" in the nuclear norm.
 
     Args:
-        radii: growing, positive.
+        radii: positive and increasing.
         parameter: "W" with any p; "KQ" (p = 2); or "vW" with any p, where W and v have the same
-            radius, and each is minimised in turn until both stand still.
-        head: the linear one, or a :class:`attnmargin.heads.ScoreHead` (paper C, Algo-RP). For
-            next-token data with cycles the least loss is above that of the labels: where nothing is
-            left to retrieve, the minimum is inside of the ball, and beyond about 35 ‖W_mm‖ what
-            retrieval adds to the loss is below rounding; the notes of the trajectory say so.
-        selection: tokens ``(*B, n)`` for the local path of paper A, Theorem 9: the loss is
-            minimised over the cone of Definition 3, from ``init`` inside it.
+            radius and are minimised in turn until both settle.
+        head: the linear head, or a :class:`attnmargin.heads.ScoreHead` (paper C, Algo-RP). For
+            next-token data with cycles, the least loss is above that of the labels. If nothing is
+            left to retrieve, the minimum lies inside the ball. Beyond about 35 ‖W_mm‖, the
+            contribution of retrieval to the loss is below rounding. The notes of the trajectory
+            report both.
+        selection: tokens ``(*B, n)`` for the local path of paper A, Theorem 9: minimise the loss
+            over the cone of Definition 3, from ``init`` inside it.
         cone: ε of that cone.
-        init: where to start; the direction counts. By default down the gradient at zero for W and
-            v, and random for K and Q.
+        init: start, of which only the direction counts. By default the negative gradient at zero
+            for W and v, and random for K and Q.
 
-    The loss is not convex: at every radius the better one of two local minima is taken, that from
-    the solution before, and that from the minimum of ``−Σ log s_i,opt``, which is convex in W.
+    The loss is not convex. At every radius the path takes the better of two local minima: one
+    started from the solution before, one from the minimum of ``−Σ log s_i,opt``, which is convex
+    in W.
 
     Returns:
         A :class:`Trajectory`; ``steps`` are the radii.
@@ -104,7 +106,7 @@ def regularization_path(
 
 
 def _radius_notes(goal: Objective, weights: Weights, radii: list[float]) -> tuple[str, ...]:
-    """A note where the loss no longer falls outwards at the last radius."""
+    """Write a note if the loss rises outwards at the last radius."""
     if not isinstance(goal.loss, Log) or not isinstance(weights, Movable):
         return ()
     pull = weights.pull(goal.slope(weights.logits()))
@@ -132,7 +134,7 @@ def _walk(
     selection: Array | None,
     cone: float,
 ) -> Walk:
-    """What goes to the minimum of a radius and returns weights and head ``(B, d, 1)`` there."""
+    """Build the function that minimises at a radius and returns weights and head ``(B, d, 1)``."""
     if parameter == "vW":
         head, start = joint_start(goal.flat, init)
         joint = JointSphere(goal, p, None if init is None else (head[..., 0], start.W))
@@ -156,7 +158,7 @@ def _walk(
 
 
 def _check(radii: Sequence[float], parameter: str, p: float) -> list[float]:
-    """The radii as a list, if all is well."""
+    """Check the arguments; return the radii as a list."""
     check_parameter(parameter)
     if not isinstance(p, int | float) or not 1.0 < p < math.inf or (parameter == "KQ" and p != 2.0):
         raise InputError("p", f"{p} for {parameter}", "1 < p < ∞ for W and vW, and 2 for KQ")
@@ -168,17 +170,17 @@ def _check(radii: Sequence[float], parameter: str, p: float) -> list[float]:
 
 
 def _tokens(selection: Array, flat: Sequences) -> Tensor:
-    """One token per sequence, ``(B, N)``."""
+    """Convert the selection to one token per sequence, ``(B, N)``."""
     T = flat.X.shape[-2]
     tokens = selected_tokens(selection, flat.X, flat.queries, T, flat.batch)
     return tokens.reshape(len(flat.X), -1)
 
 
 def _guiding(goal: Objective) -> Objective:
-    """The convex problem with the same end: ``−log s`` of the optimal tokens.
+    """Build the convex problem with the same limit: ``−log s`` of the optimal tokens.
 
-    Its only minimum on a sphere is a start from which the minimum of the true loss is the global
-    one once the radius is large.
+    Its only minimum on a sphere is a start that leads to the global minimum of the true loss once
+    the radius is large.
     """
     assert goal.gamma is not None
     gamma, hidden = goal.gamma, goal.flat.hidden

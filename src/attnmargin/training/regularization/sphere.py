@@ -18,14 +18,14 @@ from attnmargin.training.weights import Entries, Factors
 
 _ITERATIONS, _TOLERANCE = 2000, 1e-9
 _ROUGH_ITERATIONS, _ROUGH_TOLERANCE = 60, 1e-3
-# Factor by which a radius may grow at once.
+# Largest factor by which the radius grows at once.
 _GROWTH = 1.5
-# Share of noise in the factors at the start of every radius.
+# Share of noise added to the factors before every minimisation.
 _STIR = 0.03
 
 
 class Ball:
-    """The unit sphere of ‖·‖_p for a free V ``(B, k)``.
+    """The unit sphere of ‖·‖_p, parametrised by a free V ``(B, k)``.
 
     Its points are ``V / ‖V‖_p``. For p < 2, where many entries are near zero and the norm bends
     sharply, V lives in the dual: points are ``∇ψ_q(V) / ‖·‖_p`` with ``1/p + 1/q = 1``.
@@ -38,16 +38,16 @@ class Ball:
         return power_norm(V.unsqueeze(-1), self.power)[..., 0].clamp_min(tiny(V))
 
     def point(self, V: Tensor) -> Tensor:
-        """The point that belongs to V."""
+        """Map V to its point on the sphere."""
         unit = V / self.norm(V)
         return mirror(unit, self.power) if self.p < 2.0 else unit
 
     def free(self, x: Tensor) -> Tensor:
-        """A V for the direction of x."""
+        """Find a V for the direction of x."""
         return inverse_mirror(x, self.power) if self.p < 2.0 else x
 
     def chain(self, g: Tensor, V: Tensor) -> Tensor:
-        """Gradient in V from that in the point."""
+        """Pull a gradient at the point back to V."""
         size = self.norm(V)
         unit = V / size
         if self.p < 2.0:
@@ -56,7 +56,7 @@ class Ball:
         return (g - (g * unit).sum(-1, keepdim=True) * outward) / size
 
     def minimum(self, function: Function, V: Tensor, radius: float, rough: bool = False) -> Tensor:
-        """The V near a given one where the function is least, or a rough guess of it."""
+        """Minimise the function from V, roughly if ``rough``."""
         start = V / self.norm(V)
         if rough:
             return minimise(function, start, _ROUGH_ITERATIONS, _ROUGH_TOLERANCE)
@@ -64,7 +64,7 @@ class Ball:
 
 
 class Sphere:
-    """Weights on the sphere of a radius, and their log-loss."""
+    """Weights on a sphere of given radius, and their log-loss."""
 
     def __init__(
         self,
@@ -90,9 +90,9 @@ class Sphere:
         self.V = self.ball.free(self.weights.vector())
 
     def descend(self, radius: float, guide: "Sphere | None" = None) -> None:
-        """Move the weights to the minimum on the sphere of a radius.
+        """Move the weights to the minimum on the sphere of this radius.
 
-        With a guide, its minimum is a second start, and the better end counts.
+        A guide's minimum is a second start; the better end point wins.
         """
         self._approach(radius)
         ends = [self._minimum(self.V)]
@@ -107,7 +107,7 @@ class Sphere:
     def _approach(self, radius: float) -> None:
         """Grow to a radius by small factors: a softmax that saturates too early cannot turn back.
 
-        A local path begins where it is told to.
+        A local path starts directly at its first radius.
         """
         goal = math.sqrt(2.0 * radius) if isinstance(self.weights, Factors) else radius
         if self.radius is None:
@@ -121,23 +121,23 @@ class Sphere:
         self.radius = goal
 
     def unit(self) -> Tensor:
-        """V scaled to norm one."""
+        """Scale V to norm one."""
         return self.V / self.ball.norm(self.V)
 
     def _minimum(self, V: Tensor, rough: bool = False) -> Tensor:
         if isinstance(self.weights, Factors):
-            # Factors of low rank stay of low rank: a little of everything lets the rank grow.
+            # Low-rank factors stay low-rank: a little noise in every direction lets the rank grow.
             V = V / self.ball.norm(V) + _STIR * self.noise
         assert self.radius is not None
         return self.ball.minimum(self._value, V, self.radius, rough)
 
     def _place(self, V: Tensor) -> None:
-        """Set the weights to the point of the sphere."""
+        """Set the weights to the point of V on the sphere."""
         assert self.radius is not None
         self.weights.place(self.radius * self.ball.point(V))
 
     def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
-        """``log(L − L⋆)`` and its gradient in V; infinite outside of the cone."""
+        """Compute ``log(L − L⋆)`` and its gradient in V; infinite outside the cone."""
         self._place(V)
         logits = self.weights.logits()
         slope = self.goal.slope(logits)
@@ -154,7 +154,7 @@ class Sphere:
         return value.where(allowed, torch.inf), g
 
     def _masks(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The tokens of lower score than the chosen ones, and the others, bool ``(B, N, T)``."""
+        """Mask tokens of lower score than the chosen ones, and the others, bool ``(B, N, T)``."""
         gamma, hidden = self.goal.gamma, self.flat.hidden
         assert gamma is not None
         own = tokens.unsqueeze(-1)
