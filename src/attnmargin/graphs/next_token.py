@@ -61,8 +61,8 @@ def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None =
             scores one, every other token zero, and ``u`` is the probability of the label.
 
     Returns:
-        A head for :func:`attnmargin.train` and its kin, with ``loss="log"`` as in Theorem 3, or
-        ``"squared"``. For cross-entropy over the vocabulary see
+        A head for :func:`attnmargin.train` and similar functions, with ``loss="log"`` as in
+        Theorem 3, or ``"squared"``. For cross-entropy over the vocabulary see
         :class:`attnmargin.heads.VocabularyHead`.
 
     Example:

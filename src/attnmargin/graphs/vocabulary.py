@@ -32,7 +32,7 @@ def _named(tokens: Any) -> list[Hashable]:
 
 
 def _check_name(name: Any, argument: str) -> None:
-    """Raise InputError unless the name is a word, a whole number, or a tuple of these."""
+    """Raise InputError unless the name is a word, a whole number or a tuple."""
     if not isinstance(name, str | tuple) and not _whole(name):
         raise InputError(argument, f"the token {name!r:.60}", "words or whole numbers")
 
