@@ -203,7 +203,7 @@ def other_selections(model: EmbeddingModel, important: Array, most: int = 4096) 
 
     Args:
         important: bool ``(n, T)``.
-        most: maximum number of selections to try.
+        most: raise InputError if there are more selections than this.
 
     Example:
         >>> import attnmargin as am

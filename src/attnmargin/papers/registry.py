@@ -27,7 +27,7 @@ def experiments() -> dict[str, Experiment]:
 
 
 def _order(experiment: Experiment) -> tuple[str, int, str]:
-    """Sort by paper, then figure number, then name."""
+    """Return the sort key: paper, then figure number, then name."""
     paper, figure = experiment.name.split(":")
     digits = "".join(c for c in figure.split("-")[0] if c.isdigit())
     number = int(digits) if figure.startswith("fig") else 1000

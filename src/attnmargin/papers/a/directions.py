@@ -27,7 +27,7 @@ from attnmargin.solvers.entry import solve
 from attnmargin.training import train
 from attnmargin.training.measures import correlation
 
-# The published code penalises ‖K‖² + ‖Q‖² by the smallest ε with 1 + ε ≠ 1.
+# The published code penalises ‖K‖² + ‖Q‖² by machine epsilon.
 PENALTY = 2.0**-52
 
 
