@@ -1,1 +1,1 @@
-"""The command line: parse, one library call, show."""
+"""The command line: parse, make one library call, show the result."""

@@ -13,14 +13,14 @@ from attnmargin.base.progress import NamedProgress, Progress
 
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
-    """Show a spinner, if standard error is a terminal."""
+    """Show a spinner if standard error is a terminal."""
     with Console(stderr=True).status(words):
         yield
 
 
 @contextmanager
 def progress_bar(words: str) -> Iterator[Progress]:
-    """Show a progress bar, if standard error is a terminal."""
+    """Show a progress bar if standard error is a terminal."""
     console = Console(stderr=True)
     with Bar(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(words)
@@ -29,7 +29,7 @@ def progress_bar(words: str) -> Iterator[Progress]:
 
 @contextmanager
 def named_progress_bar() -> Iterator[NamedProgress]:
-    """Show a progress bar that names what is being done, if standard error is a terminal."""
+    """Show a progress bar with a label for the current work if standard error is a terminal."""
     console = Console(stderr=True)
     with Bar(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("")

@@ -77,7 +77,7 @@ def _entry(experiment: Any) -> dict[str, Any]:
 
 
 def _run_figures(words: list[str], as_json: bool, options: dict[str, Any]) -> int:
-    """Run figures one after the other; 0 if every claim holds, else 1."""
+    """Run figures one after the other; return 0 if every claim holds, else 1."""
     from attnmargin.papers.engine.reproduce import lacks_data, reproduce
     from attnmargin.papers.engine.summary import write_summary
     from attnmargin.papers.registry import find, names_of
@@ -104,7 +104,7 @@ def _run_figures(words: list[str], as_json: bool, options: dict[str, Any]) -> in
 def _run_points(
     words: list[str], keys: tuple[str, ...], as_json: bool, options: dict[str, Any]
 ) -> int:
-    """Compute single points of one figure, and say where they are."""
+    """Compute single points of one figure, and report where they are saved."""
     if len(words) != 1 or ":" not in words[0]:
         raise InputError("--point", f"figures {' '.join(words)!r}", "one figure, such as A:fig8")
     if options["redraw"]:

@@ -66,7 +66,7 @@ COMMANDS = (graph,)
 
 
 def printable(name: str) -> str:
-    """A name without characters that would steer a terminal, in quotes if it has odd ones."""
+    """Replace characters that could control a terminal; quote a name with unusual ones."""
     plain = "".join(c if c.isprintable() else "�" for c in name)
     return plain if plain.replace("_", "a").isalnum() else f"“{plain}”"
 
@@ -77,7 +77,7 @@ def _listed(names: list[str], most: int | None = _MOST_TOKENS) -> str:
 
 
 def _top(graph: Any) -> str:
-    """The components of the highest layer."""
+    """Format the components of the highest layer."""
     name = graph.vocabulary.name
     parts = [part for part, layer in zip(graph.components, graph.layer, strict=True) if layer == 0]
     shown = [f"{{{_listed([name(k) for k in part])}}}" for part in parts[:4]]
@@ -85,7 +85,7 @@ def _top(graph: Any) -> str:
 
 
 def _print_graphs(graphs: Any, record: dict[str, Any]) -> None:
-    """Sentences, and a table of the largest graphs."""
+    """Print sentences, and a table of the largest graphs."""
     from attnmargin.report.graphs import findings
 
     for line in findings(record):
@@ -96,14 +96,14 @@ def _print_graphs(graphs: Any, record: dict[str, Any]) -> None:
         counts = (len(graph.tokens), len(graph.edges), len(graph.layer), graph.layer.max() + 1)
         table.add_row(
             Text(printable(graph.name)), *map(str, counts), Text(_top(graph))
-        )  # names as they are
+        )  # Text, so that rich reads no markup in names
     Console().print(table)
     if len(graphs) > len(largest):
         click.echo(f"… {len(graphs) - len(largest):,} smaller graphs")
 
 
 def _print_graph(record: dict[str, Any]) -> None:
-    """One graph, layer by layer."""
+    """Print one graph, layer by layer."""
     click.echo(f"after {printable(record['last'])}:")
     depth = max(part["layer"] for part in record["components"])
     for layer in range(depth + 1):
@@ -113,7 +113,7 @@ def _print_graph(record: dict[str, Any]) -> None:
 
 
 def _print_next(record: dict[str, Any]) -> None:
-    """The distribution of the next token, and why."""
+    """Print the distribution of the next token, and the reason."""
     for token in record["tokens"]:
         click.echo(f"{token['probability']:.4f}  {printable(token['token'])}")
     click.echo(f"rule: {record['rule']} – {record['meaning']}")
@@ -125,7 +125,7 @@ def _print_next(record: dict[str, Any]) -> None:
 
 
 def _print(graphs: Any, record: dict[str, Any]) -> None:
-    """What was asked for: the graphs, one of them, or what comes next."""
+    """Print the requested part: all graphs, one of them, or what comes next."""
     if "last" in record:
         _print_graph(record["last"])
     if "next" in record:

@@ -1,4 +1,4 @@
-"""What commands read from files: problems, selections, words, prompts."""
+"""Readers for the files that commands take: problems, selections, words, prompts."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from attnmargin.prediction.words import Words, name_tokens
 
 
 def read_problem(file: Path, select: str) -> MarginProblem:
-    """The problem in a file: saved rows, or data with a selection."""
+    """Read the problem in a file: saved rows, or data with a selection."""
     arrays = read_npz(file)
     if "left" in arrays:
         if select != "opt":
@@ -35,7 +35,7 @@ def _selection(data: AttentionData, select: str) -> Any:
 
 
 def read_selection(path: Path) -> Any:
-    """A selection from ``.npy``, ``.npz`` (array ``selection``) or ``.json``."""
+    """Read a selection from ``.npy``, ``.npz`` (array ``selection``) or ``.json``."""
     check_file(path, "--select", "opt or a file")
     try:
         if path.suffix == ".json":
@@ -48,7 +48,7 @@ def read_selection(path: Path) -> Any:
 
 
 def read_data(file: Path, named: bool) -> tuple[AttentionData, Words | None]:
-    """Data of a file, with the names of its tokens if it has any, or if they are needed."""
+    """Read the data of a file, and the names of its tokens if it has any or ``named`` is set."""
     data = AttentionData.load(file)
     names = read_words(file, data)
     several = bool(data.batch_shape) or data.z.ndim == data.X.ndim
@@ -58,7 +58,7 @@ def read_data(file: Path, named: bool) -> tuple[AttentionData, Words | None]:
 
 
 def read_words(file: Path, data: AttentionData) -> list[list[str]] | None:
-    """The names of tokens in a data file: strings ``words`` of shape ``(n, T)``, if there are."""
+    """Read the token names of a data file, strings ``words`` of shape ``(n, T)``, if present."""
     words = read_npz(file).get("words")
     if words is None:
         return None
@@ -69,7 +69,7 @@ def read_words(file: Path, data: AttentionData) -> list[list[str]] | None:
 
 
 def read_prompt(words: str) -> list[str]:
-    """Tokens separated by blanks, or a JSON list of tokens, which may have blanks in them."""
+    """Split a prompt at blanks, or parse it as a JSON list, whose tokens may contain blanks."""
     if words.lstrip().startswith("["):
         try:
             listed = json.loads(words)

@@ -1,9 +1,9 @@
 """The command line.
 
-Exit 0: done, and every claim holds. Exit 1: the answer is negative (infeasible, inaccurate, a
-claim or certificate that fails). Exit 2: bad usage or bad input, in one sentence.
+Exit 0: success, and every claim holds. Exit 1: the answer is negative (infeasible, inaccurate, a
+claim or certificate that fails). Exit 2: bad usage or bad input, explained in one sentence.
 
-Nothing heavy is imported before a command has checked its arguments.
+Commands check their arguments before they import anything heavy.
 """
 
 import _thread

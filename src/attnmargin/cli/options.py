@@ -1,4 +1,4 @@
-"""What all commands share: files that are checked before the work, and errors that name options."""
+"""Shared parts of all commands: files checked before the work, and errors that name options."""
 
 from pathlib import Path
 from typing import Any, final
@@ -11,7 +11,7 @@ from attnmargin.base.files import check_file, check_place
 
 @final
 class _Input(click.ParamType[Path]):
-    """A file to read, refused before anything heavy is imported."""
+    """A file to read, checked before anything heavy is imported."""
 
     name = "file"
 
@@ -27,7 +27,7 @@ class _Input(click.ParamType[Path]):
 
 @final
 class _Output(click.ParamType[Path]):
-    """A file to write, refused before the work if that cannot be done."""
+    """A file to write, checked before the work starts."""
 
     name = "file"
 
@@ -61,7 +61,7 @@ LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")
 
 
 def _rate(_: click.Context, __: click.Parameter, value: str) -> float | str:
-    """A rate that training on the command line can take."""
+    """Parse a rate that training on the command line accepts."""
     if value in ("auto", "polyak"):
         return value
     try:
@@ -85,16 +85,16 @@ as_json = click.option(
 
 
 def _spoken(param: click.Parameter) -> str:
-    """What a user calls a parameter: --html, or FILE."""
+    """Return the name of a parameter as users write it: --html, or FILE."""
     is_option = isinstance(param, click.Option)
     return max(param.opts, key=len) if is_option else str(param.name).upper()
 
 
 @final
 class Command(click.Command):
-    """A command whose errors speak of its options, and that never overwrites what it reads.
+    """A command whose errors name its options, and that never overwrites its input.
 
-    ``resumes`` names the option with the folder from which a stopped command goes on.
+    ``resumes`` names the option with the folder from which a stopped command resumes.
     """
 
     def __init__(self, *args: Any, resumes: str | None = None, **kwargs: Any) -> None:
@@ -115,7 +115,7 @@ class Command(click.Command):
             raise
 
     def _refuse_same(self, ctx: click.Context) -> None:
-        """Refuse to write to a file that is read, or twice to the same one."""
+        """Raise InputError if an output file is also an input, or another output."""
         seen: dict[Path, click.Parameter] = {}
         files = [p for p in self.params if isinstance(p.type, _Input | _Output)]
         for param in sorted(files, key=lambda p: isinstance(p.type, _Output)):
@@ -128,7 +128,7 @@ class Command(click.Command):
                 raise InputError(_spoken(param), got, "a file of its own")
 
     def _translated(self, error: InputError) -> InputError:
-        """The same error with the name of the option for that of the argument."""
+        """Return the same error, with the option's name in place of the argument's."""
         for param in self.params:
             named = error.argument == param.name or f"--{error.argument}" in param.opts
             if isinstance(param, click.Option) and named:

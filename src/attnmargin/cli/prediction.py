@@ -96,7 +96,7 @@ COMMANDS = (predict, demo)
 
 
 def _write_table(path: Path, results: list[dict[str, Any]]) -> Path:
-    """Write one line per instance as comma-separated values."""
+    """Write one comma-separated line per instance."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore")
     writer.writeheader()
@@ -109,7 +109,7 @@ def _write_table(path: Path, results: list[dict[str, Any]]) -> Path:
 
 
 def _print(record: dict[str, Any], theorems: bool) -> None:
-    """Print sentences and tables for one instance, one line each for several."""
+    """Print sentences and tables for one instance, or one line per instance for several."""
     console = Console()
     if record["instances"] == 1:
         _print_one(console, record["results"][0], theorems)

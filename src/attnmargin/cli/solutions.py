@@ -18,7 +18,7 @@ _STYLE = {"optimal": "green", "infeasible": "red", "inaccurate": "yellow", "loca
 
 
 def _norm(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Refuse what no norm is called before the library is loaded."""
+    """Reject unknown norms before the library is loaded."""
     try:
         if value in ("fro", "nuc") or 1.0 < float(value) < float("inf"):
             return value
@@ -65,7 +65,7 @@ def solve(
 @click.argument("file", type=INPUT)
 @as_json
 def verify(file: Path, as_json: bool) -> int:
-    """Check the certificate of a saved solution with nothing but the FILE."""
+    """Check the certificate of a saved solution, using only FILE."""
     from attnmargin.report.solutions import verification_record
 
     record = verification_record(file)
@@ -96,7 +96,7 @@ def _rest(console: Console, results: list[dict[str, Any]], key: str) -> None:
 
 
 def _print_solution(record: dict[str, Any]) -> None:
-    """Print every problem, and the support of a single one."""
+    """Print every problem, and the support if there is only one."""
     console = Console()
     table = Table("problem", "status", "‖W‖", "margin", "gap", "rank", "support", "steps")
     table.columns[1].no_wrap = True
@@ -133,7 +133,7 @@ def _not_unique(several: int, count: int) -> str:
 
 
 def _print_support(console: Console, support: list[dict[str, Any]]) -> None:
-    """Print the rows that hold with equality: they guard each selection."""
+    """Print the rows that hold with equality, which guard each selection."""
     table = Table("support row", "what it demands", "multiplier")
     for row in support[:_MOST_LINES]:
         table.add_row(str(row["row"]), row["demand"], short(row["multiplier"], ".3g"))
@@ -144,7 +144,7 @@ def _print_support(console: Console, support: list[dict[str, Any]]) -> None:
 
 
 def _print_verification(record: dict[str, Any]) -> None:
-    """Print what is claimed and what is proved, with the numbers of the proof."""
+    """Print what the file claims and what is proved, with the numbers of the proof."""
     console = Console()
     table = Table("problem", "claimed", "proved", "gap", "primal", "dual", "holds")
     for result in record["results"][:_MOST_LINES]:

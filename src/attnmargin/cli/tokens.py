@@ -13,7 +13,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, progress_bar, waiting
 from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json
 
-# How far from one half the share of tokens of the positive class may be without a word.
+# Warn if the share of tokens of the positive class is farther than this from one half.
 _UNBALANCED = 0.1
 _RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 
@@ -43,7 +43,7 @@ _RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 @click.option("--html", type=OUTPUT, help="write a page: tables, pictures, coloured texts")
 @as_json
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
-    """Find the tokens of FILE (two classes of texts) that decide, and train to check them."""
+    """Find the tokens that decide the class in FILE (two classes of texts); train to check them."""
     from attnmargin.report.pages.tokens import write_tokens
     from attnmargin.report.tokens import importance_record
 
@@ -65,7 +65,7 @@ COMMANDS = (tokens,)
 
 
 def _analyse(file: Path, options: dict[str, Any]) -> Any:
-    """Read, clean, count, and train unless only statistics are asked for."""
+    """Read, clean, count, and train unless ``statistics_only`` is set."""
     from attnmargin.base.device import device_of
     from attnmargin.text.corpus import balanced, read_corpus
     from attnmargin.text.tokens.cleaning import Cleaning
@@ -93,7 +93,7 @@ def _analyse(file: Path, options: dict[str, Any]) -> Any:
 
 
 def _print(record: dict[str, Any]) -> None:
-    """Print tables of tokens, and sentences."""
+    """Print tables of tokens, then sentences."""
     from attnmargin.report.tokens import agreement_sentence
 
     console = Console()

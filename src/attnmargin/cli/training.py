@@ -57,7 +57,7 @@ COMMANDS = (train,)
 
 
 def _print(record: dict[str, Any]) -> None:
-    """Print the end of every trial."""
+    """Print the final state of every trial."""
     console = Console()
     table = Table("trial", "loss", "largest softmax", "optimal tokens", "‖W‖", "svm", "correlation")
     for result in record["results"][:_MOST_LINES]:

@@ -1,4 +1,4 @@
-"""Random data of paper D: one important token per sequence, and the model of K levels."""
+"""Random data of paper D: one important token per sequence, and the K-level model."""
 
 from dataclasses import dataclass
 from typing import final
@@ -14,7 +14,7 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.embeddings.model import EmbeddingModel
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 
-# The importance levels of figure 2; a smaller one is a more important token.
+# Importance levels of figure 2; a smaller level means a more important token.
 LEVELS = (0.45, 0.35, 0.3, 0.25, 0.2, 0.1, 0.05, 0.02)
 
 
@@ -28,12 +28,12 @@ class LabelledTokens(Summarised):
     vocabulary: int
 
     def summary(self) -> dict[str, str]:
-        """Return sizes, by name."""
+        """Return the sizes, by name."""
         n, T = self.ids.shape
         return {"sequences": f"{n} of {T} tokens", "vocabulary": str(self.vocabulary)}
 
     def statistics(self) -> TokenStatistics:
-        """Occurrences of every token by label."""
+        """Count the occurrences of every token by label."""
         signs = np.repeat(self.y, self.ids.shape[1])
         return count_tokens(self.ids.ravel(), signs, self.vocabulary)
 
@@ -41,19 +41,19 @@ class LabelledTokens(Summarised):
 def important_tokens(
     n: int, T: int, important: int = 2, irrelevant: int = 6, seed: int = 0
 ) -> LabelledTokens:
-    """Data that obey Assumption 4: one completely positive or negative token per sequence.
+    """Draw data that obey Assumption 4: one completely positive or negative token per sequence.
 
-    Sequences come in pairs with the same irrelevant tokens and different labels, so that every
-    irrelevant token occurs equally often with both.
+    Sequences come in pairs with the same irrelevant tokens and opposite labels, so every irrelevant
+    token occurs equally often with both.
 
     Args:
-        n: number of sequences, even; T: tokens of each.
-        important: completely positive tokens, and as many completely negative ones.
-        irrelevant: tokens of the other kind.
+        n: number of sequences, even; T: tokens per sequence.
+        important: number of completely positive tokens, and of completely negative ones.
+        irrelevant: number of other tokens.
 
     Returns:
         Ids below ``important`` are completely positive, the next ``important`` completely
-        negative, the others irrelevant, as far as they occur.
+        negative, the others irrelevant. Tokens may be absent from the data.
 
     Example:
         >>> import attnmargin as am
@@ -83,15 +83,15 @@ def level_tokens(
     share: float = 0.05,
     seed: int = 0,
 ) -> tuple[LabelledTokens, NDArray[np.float64]]:
-    """The K-level model of (34), with ``|S_k| = 4 + 2^k`` tokens of either sign at level k.
+    """Draw from the K-level model (34), with ``|S_k| = 4 + 2^k`` tokens of each sign at level k.
 
         p(s | y) = (1 − δ̃) / |S̃|            for irrelevant s
                    δ̃ (1 − δ_k) / Σ_k |S_k|   for s in S_k^y
                    δ̃ δ_k / Σ_k |S_k|         for s in S_k^{−y}
 
     Returns:
-        The data, and the exact posterior difference ``p(+1 | s) − p(−1 | s)`` of every token:
-        ids of positive tokens by level, then of negative ones, then irrelevant ones.
+        The data, and the exact posterior difference ``p(+1 | s) − p(−1 | s)`` of every token.
+        Ids list positive tokens by level, then negative ones, then irrelevant ones.
 
     Example:
         >>> import attnmargin as am
@@ -119,7 +119,7 @@ def level_tokens(
 
 
 def random_embeddings(data: LabelledTokens, d: int, seed: int = 0) -> EmbeddingModel:
-    """``E_s, p ~ N(0, I/d)`` and a unit v, as paper D starts.
+    """Draw ``E_s, p ~ N(0, I/d)`` and a unit v, the initialisation of paper D.
 
     Example:
         >>> import attnmargin as am

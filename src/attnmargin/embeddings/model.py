@@ -2,7 +2,7 @@
 
     f(X) = Σ_i q_i E_{x_i}ᵀ v,    q = softmax(E_X p),    L = mean log(1 + e^{−y f(X)})
 
-E ``(S, d)`` are the embeddings of a vocabulary, p ``(d,)`` that of ⟨cls⟩, v ``(d,)`` the head.
+E ``(S, d)`` embeds the vocabulary, p ``(d,)`` embeds ⟨cls⟩, and v ``(d,)`` is the head.
 """
 
 from copy import copy
@@ -25,7 +25,7 @@ from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
 from attnmargin.training import Trajectory, gradient_flow
 
-# Logits of selected tokens differ by no more than this share of the spread of all.
+# Logits this close to the largest count as ties, as a fraction of the spread of all logits.
 _TIED = 1e-9
 
 
@@ -34,7 +34,7 @@ class EmbeddingModel:
     """Sequences with labels, and the embeddings of model (1) of paper D.
 
     Args:
-        E: embeddings ``(S, d)``; p: that of ⟨cls⟩, ``(d,)``; v: the head, ``(d,)``.
+        E: embeddings ``(S, d)``; p: embedding of ⟨cls⟩, ``(d,)``; v: head, ``(d,)``.
         sequences: token ids ``(n, T)``, or a list of n lists.
         y: labels −1 or +1, ``(n,)``.
 
@@ -65,31 +65,31 @@ class EmbeddingModel:
         return x
 
     def at(self, E: Tensor, p: Tensor) -> "EmbeddingModel":
-        """The same data with other embeddings."""
+        """Return the model with the same data and other embeddings."""
         other = copy(self)
         other.E, other.p = E, p
         return other
 
     @property
     def visible(self) -> Tensor:
-        """Which places hold a token, bool ``(n, T)``."""
+        """Which positions hold a token, bool ``(n, T)``."""
         return torch.ones_like(self.ids, dtype=torch.bool) if self.mask is None else self.mask
 
     @property
     def alpha(self) -> Tensor:
-        """Average signed frequency (eq. 3), ``(S,)``; every sequence counts the same."""
+        """Average signed frequency (eq. 3), ``(S,)``; every sequence has the same weight."""
         seen = self.visible.to(self.E)
         return self._per_token(self.y.unsqueeze(-1) * seen / seen.sum(-1, keepdim=True)) / len(seen)
 
     def statistics(self) -> TokenStatistics:
-        """Occurrences of every token by label."""
+        """Count the occurrences of every token by label."""
         seen = self.visible
         signs = self.y.unsqueeze(-1).expand_as(self.ids)[seen]
         return count_tokens(self.ids[seen].cpu().numpy(), signs.cpu().numpy(), len(self.E))
 
     @property
     def logits(self) -> Tensor:
-        """``E_{x_i}ᵀ p``, ``(n, T)``; −inf where there is no token."""
+        """``E_{x_i}ᵀ p``, ``(n, T)``; −inf at padding."""
         return (self.E @ self.p)[self.ids].masked_fill(~self.visible, -torch.inf)
 
     @property
@@ -108,7 +108,7 @@ class EmbeddingModel:
         return torch.nn.functional.softplus(-self.y * self.output).mean()
 
     def gradients(self) -> tuple[Tensor, Tensor]:
-        """``∇_E L (S, d)`` and ``∇_p L (d,)`` (Lemma 7).
+        """Compute ``∇_E L (S, d)`` and ``∇_p L (d,)`` (Lemma 7).
 
         With ``γ_i = E_{x_i}ᵀ v``, ``g = σ(−y f)`` and ``Σ_j q_j (γ_i − γ_j) = γ_i − f``:
 
@@ -123,26 +123,26 @@ class EmbeddingModel:
         return of_E, -(of_logits @ self.E)
 
     def _per_token(self, rows: Tensor) -> Tensor:
-        """Sums over the places of every token of the vocabulary, ``(S,)``."""
+        """Sum over the positions of every token of the vocabulary, ``(S,)``."""
         return rows.new_zeros(len(self.E)).index_add(0, self.ids.flatten(), rows.flatten())
 
     def selected(self, tolerance: float = _TIED) -> Tensor:
-        """``S_X(p)``: places whose token has the largest ``E_sᵀ p`` (eq. 8), bool ``(n, T)``."""
+        """Mark ``S_X(p)``: positions with the largest ``E_sᵀ p`` (eq. 8), bool ``(n, T)``."""
         a = self.logits
         spread = (a.amax() - a.where(self.visible, torch.inf).amin()).clamp_min(0.0)
         return self.visible & (a >= a.amax(-1, keepdim=True) - tolerance * spread)
 
     def data(self) -> AttentionData:
-        """Tokens ``E_{x_i}`` with labels and head; queries, which p has none of, are zero."""
+        """Build attention data: tokens ``E_{x_i}``, labels, head; p uses no query, so z = 0."""
         X, mask = check_tokens(self.E[self.ids], self.mask)
         return AttentionData(X, torch.zeros_like(X[:, 0]), self.y, self.v, mask)
 
     def max_margin(self, selection: Array) -> Solution:
-        """The shortest p̂ that selects these places by a margin of one (eq. 9)."""
+        """Find the shortest p̂ that selects these positions by a margin of one (eq. 9)."""
         return solve(embedding_problem(self.E, self.ids, selection, self.mask))
 
     def flow(self, length: float, record: int = 10, tolerance: float = 1e-6) -> Trajectory:
-        """Gradient flow of p alone (eq. 7), by arc length; its path is ``(R, d, 1)``."""
+        """Follow the gradient flow of p alone (eq. 7) by arc length; the path is ``(R, d, 1)``."""
         return gradient_flow(
             self.data(), length, "p", init=self.p, record=record, tolerance=tolerance
         )
@@ -151,7 +151,7 @@ class EmbeddingModel:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FirstStep(Summarised):
-    """One step of gradient descent on E and p, beside what Lemma 2 predicts."""
+    """One step of gradient descent on E and p, compared with the prediction of Lemma 2."""
 
     model: EmbeddingModel  # after the step
     error_E: Tensor  # (S,): ‖E¹_s − E⁰_s − (η/2) α_s v‖
@@ -159,7 +159,7 @@ class FirstStep(Summarised):
     bound: float  # 11 η d^{−1/4}
 
     def summary(self) -> dict[str, str]:
-        """Return errors and bound of Lemma 2, by name."""
+        """Return the errors and the bound of Lemma 2, by name."""
         return {
             "error of embeddings": range_words(self.error_E),
             "error of p": range_words(self.error_p),
@@ -174,7 +174,7 @@ class FirstStep(Summarised):
 
 
 def first_step(model: EmbeddingModel, lr: float) -> FirstStep:
-    """One gradient step: ``E¹_s = E⁰_s + (η/2) α_s v + err_s``, ``p¹ = p⁰ + err_p`` (Lemma 2).
+    """Take one step: ``E¹_s = E⁰_s + (η/2) α_s v + err_s``, ``p¹ = p⁰ + err_p`` (Lemma 2).
 
     Example:
         >>> import attnmargin as am
@@ -195,15 +195,15 @@ def first_step(model: EmbeddingModel, lr: float) -> FirstStep:
 
 
 def other_selections(model: EmbeddingModel, important: Array, most: int = 4096) -> float:
-    """The least ``‖p̂′‖`` of selections with more than the important places (Lemma 19).
+    """Find the least ``‖p̂′‖`` of selections with more than the important positions (Lemma 19).
 
-    All of them are tried: every set of other places in every sequence that contains the important
-    ones. Infeasible ones do not count, nor does that of all places, which p̂′ = 0 makes and Lemma 6
-    excludes; infinity if none is left, NaN if one could not be decided.
+    The search is exhaustive: in every sequence, the important positions plus any set of others.
+    It skips infeasible selections, and the selection of all positions, which p̂′ = 0 makes and
+    Lemma 6 excludes. The result is infinity if no selection is left, NaN if one is undecided.
 
     Args:
         important: bool ``(n, T)``.
-        most: selections that are tried at the most.
+        most: raise InputError if there are more selections than this.
 
     Example:
         >>> import attnmargin as am

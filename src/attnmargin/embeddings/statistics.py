@@ -21,7 +21,7 @@ class TokenStatistics(Summarised):
     negative: NDArray[np.int64]  # (S,)
 
     def summary(self) -> dict[str, str]:
-        """Return numbers of tokens and occurrences, by name."""
+        """Return the numbers of tokens and occurrences, by name."""
         return {
             "tokens": f"{len(self.positive):,}",
             "occurrences": f"{int(self.count.sum()):,}",
@@ -30,14 +30,14 @@ class TokenStatistics(Summarised):
 
     @property
     def count(self) -> NDArray[np.int64]:
-        """Occurrences in all."""
+        """Total occurrences."""
         return self.positive + self.negative
 
     @property
     def alpha(self) -> NDArray[np.float64]:
-        """Average signed frequency (eq. 3): signed occurrences over the number of all tokens.
+        """Average signed frequency (eq. 3): signed occurrences over the total number of tokens.
 
-        The equation is for sequences of equal length; otherwise long ones count more here.
+        The equation assumes sequences of equal length; otherwise longer ones weigh more here.
         """
         return (self.positive - self.negative) / max(int(self.count.sum()), 1)
 
@@ -50,15 +50,15 @@ class TokenStatistics(Summarised):
 
     @property
     def share(self) -> float:
-        """The share π of all occurrences that have label +1."""
+        """Share π of all occurrences that have label +1."""
         return float(self.positive.sum() / max(int(self.count.sum()), 1))
 
     @property
     def score(self) -> NDArray[np.float64]:
         """How far n₊ of n occurrences is from chance: ``(n₊ − nπ) / √(nπ(1 − π))``, ``(S,)``.
 
-        It orders tokens: a posterior difference of 0.9 in 50 occurrences says less than 0.6 in
-        5,000.
+        Rank tokens by it: a posterior difference of 0.9 in 50 occurrences is weaker evidence than
+        0.6 in 5,000.
         """
         share = self.share
         spread = np.sqrt(np.maximum(self.count, 1) * max(share * (1.0 - share), 1e-12))
@@ -117,7 +117,7 @@ def token_statistics(
 
 
 def count_tokens(ids: NDArray[Any], signs: NDArray[Any], vocabulary: int) -> TokenStatistics:
-    """The same for all tokens end to end, each with the label of its sequence."""
+    """Count all tokens of concatenated sequences, each with the label of its sequence."""
     if not np.isin(signs, (-1, 1)).all():
         raise InputError("labels", f"{signs[~np.isin(signs, (-1, 1))][0]:g}", "−1 or +1")
     if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < vocabulary:

@@ -22,37 +22,37 @@ from attnmargin.graphs.problem import check_graphs, graph_problem
 from attnmargin.margin.problem import margin_problem
 from attnmargin.solvers.entry import solve
 
-# Tokens whose margins differ by less than this are level.
+# Tokens whose margins differ by less than this tie.
 _LEVEL = 1e-6
-# Above so many edges between components, W_mm is not solved for where the graph decides.
+# Above this many edges between components, skip solving for W_mm if the graph decides alone.
 _LARGE = 2000
 
 
 class Rule(StrEnum):
-    """Why a token comes next."""
+    """The reason why a token comes next."""
 
-    RETRIEVAL = "retrieval"  # one token dominates all others of the prompt
-    COMPOSITION = "composition"  # several tokens of the dominant component share
-    MARGIN = "margin"  # the graph leaves it open, the direction W_mm decides
-    TIE = "tie"  # W_mm does not tell them apart: the theory is silent
+    RETRIEVAL = "retrieval"  # one token dominates all other tokens of the prompt
+    COMPOSITION = "composition"  # several tokens of the dominant component share attention
+    MARGIN = "margin"  # the graph leaves the order open, and the direction W_mm decides
+    TIE = "tie"  # W_mm ties as well: the theory makes no prediction
     UNSEEN = "unseen"  # no training sequence ends with this token
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Next:
-    """The distribution of the next token, and the rule that it follows from."""
+    """The distribution of the next token, and the rule that determines it."""
 
     rule: Rule
     distribution: Tensor  # (K,)
-    tokens: list[tuple[str, float]]  # those of positive probability, most likely first
-    beaten: list[str]  # other tokens of the prompt
-    margin: float  # of W_mm between the two; infinite where nothing is beaten, NaN if not computed
-    strange: list[str]  # tokens of the prompt that were never seen with this last token
+    tokens: list[tuple[str, float]]  # tokens of positive probability, most likely first
+    beaten: list[str]  # the other tokens of the prompt
+    margin: float  # of W_mm, winners over beaten; infinite if none is beaten, NaN if not computed
+    strange: list[str]  # prompt tokens never seen with this last token
 
     @property
     def decided(self) -> bool:
-        """Whether the theory decides it."""
+        """Whether the theory determines the answer."""
         return self.rule not in (Rule.TIE, Rule.UNSEEN)
 
     def __repr__(self) -> str:
@@ -71,13 +71,13 @@ class Next:
 class Automaton:
     """What one-layer attention does after long training on next-token data.
 
-    With ``W ≈ R · W_mm + W_cyc`` and R → ∞ (paper C, Theorem 3), the softmax keeps the tokens with
-    the largest ``e_jᵀ W_mm e_k``, k the last token, and shares attention among them like
-    ``e^{e_jᵀ W_cyc e_k}``; a token that stands twice counts twice.
+    Let k be the last token. With ``W ≈ R · W_mm + W_cyc`` and R → ∞ (paper C, Theorem 3), the
+    softmax keeps the tokens j with the largest ``e_jᵀ W_mm e_k`` and shares attention among them
+    in proportion to ``e^{e_jᵀ W_cyc e_k}``. A token that occurs twice counts twice.
 
     Args:
-        graphs: of the training data, with their samples.
-        E: embeddings ``(K, d)``; without them orthonormal ones, where every graph is by itself.
+        graphs: graphs of the training data, with their samples.
+        E: embeddings ``(K, d)``; orthonormal by default, which decouples the graphs.
 
     Example:
         >>> import attnmargin as am
@@ -110,7 +110,7 @@ class Automaton:
         return correction(self._E, self.graphs, given, nodes)
 
     def _given(self) -> tuple[Choices, NDArray[np.int64]]:
-        """The choices inside components."""
+        """Return the choices inside components."""
         if self.graphs.samples is None:
             raise InputError("graphs", "graphs without samples", "keep_samples=True")
         if self._choices is None:
@@ -118,11 +118,11 @@ class Automaton:
         return self._choices
 
     def next(self, prompt: Any) -> Next:
-        """The next token after a prompt: a list of ids or names, or a string of names."""
+        """Predict the token after a prompt: a list of ids or names, or a string of names."""
         return self._next(self._ids(prompt))
 
     def generate(self, prompt: Any, steps: int, *, seed: int = 0) -> list[str]:
-        """The names of a prompt continued by so many tokens, each drawn from what comes next."""
+        """Continue a prompt by ``steps`` tokens, each drawn from the next-token distribution."""
         for name, value in (("steps", steps), ("seed", seed)):
             if not isinstance(value, int) or not 0 <= value < 1 << 63:
                 raise InputError(name, repr(value), "a whole number that is not negative")
@@ -144,7 +144,7 @@ class Automaton:
         return ids
 
     def _next(self, ids: NDArray[np.int64]) -> Next:
-        """The rule, first by the graph, then by the direction."""
+        """Apply the rule: first the graph, then the direction."""
         tokens, counts = np.unique(ids, return_counts=True)
         last = int(ids[-1])
         graph = self._graph(last)
@@ -195,7 +195,7 @@ class Automaton:
         graph: TokenGraph | None,
         dominant: NDArray[np.bool_] | None,
     ) -> NDArray[np.float64]:
-        """Logits of W_mm; NaN where a large graph decides without them."""
+        """Compute the logits of W_mm; NaN if a large graph decides without them."""
         if self._weights is not None:
             rows = self._E[torch.from_numpy(tokens)]
             return (rows @ (self._weights[0] @ self._E[last])).numpy()
@@ -211,7 +211,7 @@ class Automaton:
     def _soft_logits(
         self, last: int, tokens: NDArray[np.int64], graph: TokenGraph | None
     ) -> NDArray[np.float64]:
-        """Logits of W_cyc."""
+        """Compute the logits of W_cyc."""
         if self._weights is not None:
             rows = self._E[torch.from_numpy(tokens)]
             return (rows @ (self._weights[1] @ self._E[last])).numpy()
@@ -222,7 +222,7 @@ class Automaton:
         return np.where(known, self._soft[last][place], 0.0)
 
     def shares(self, graph: TokenGraph) -> NDArray[np.float64]:
-        """Logits inside the components of one graph, for orthonormal embeddings."""
+        """Compute the logits inside the components of one graph, for orthonormal embeddings."""
         soft = np.zeros(len(graph.tokens))
         if graph.acyclic:
             return soft
@@ -236,7 +236,7 @@ class Automaton:
 
 
 def _dominant(graph: TokenGraph | None, tokens: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-    """The tokens of the component that dominates all others of a prompt, if there is one."""
+    """Mark the tokens of the component that dominates the whole prompt; None if there is none."""
     if graph is None:
         return None
     parts = graph.components_of(tokens)
@@ -250,18 +250,18 @@ def _dominant(graph: TokenGraph | None, tokens: NDArray[np.int64]) -> NDArray[np
 def _open_rule(
     graph: TokenGraph | None, tokens: NDArray[np.int64], best: NDArray[np.bool_]
 ) -> Rule:
-    """The rule where the graph leaves the order open."""
+    """Name the rule that applies when the graph leaves the order open."""
     parts = np.full(len(tokens), -1) if graph is None else graph.components_of(tokens)
     together = parts[best].min() >= 0 and parts[best].min() == parts[best].max()
     return Rule.MARGIN if best.sum() == 1 or together else Rule.TIE
 
 
 def margins(graph: TokenGraph) -> NDArray[np.float64]:
-    """Logits of W_mm for orthonormal embeddings, ``(N,)``: one number per component.
+    """Compute the logits of W_mm for orthonormal embeddings, ``(N,)``: one value per component.
 
         min Σ_c |c| w_c²  subject to  w_c − w_c′ ≥ 1 for every edge c → c′
 
-    Edges that a longer path implies are left out.
+    Edges implied by a longer path are skipped.
     """
     covers = graph.covers
     size = np.bincount(graph.component, minlength=len(graph.layer)) ** 0.5
@@ -277,7 +277,7 @@ def margins(graph: TokenGraph) -> NDArray[np.float64]:
 
 
 def _component_shares(given: Choices, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Logits of one component with mean zero, from the choices among its tokens."""
+    """Compute the logits of one component, with mean zero, from the choices among its tokens."""
     counts = given.counts[:, columns]
     rows = np.diff(counts.indptr).nonzero()[0]
     chosen = np.searchsorted(columns, given.chosen[rows])

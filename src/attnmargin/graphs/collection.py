@@ -23,13 +23,12 @@ _UNREALISABLE = ("keep", "drop")
 class TokenGraphs:
     """One graph per last token k: an edge i → j where label i was seen with token j.
 
-    Arrays over all nodes, sorted by last token and token: ``last`` and ``token`` ``(N,)``, and the
-    number ``component`` of each. Components are numbered by last token and, within a graph, from
-    the highest priority down; ``layer`` and ``size`` are theirs, ``(C,)``. Edges ``source`` and
-    ``target`` ``(M,)`` are places of nodes; an edge from a token to itself says nothing and is
-    left out.
+    Arrays run over all nodes, sorted by last token, then token: ``last``, ``token`` and
+    ``component``, each ``(N,)``. Components are numbered by last token and, within a graph, from
+    the highest priority down; ``layer`` and ``size`` describe them, ``(C,)``. Edges ``source`` and
+    ``target`` ``(M,)`` are indices of nodes. Self-loops carry no information and are omitted.
 
-    Built by :func:`token_graphs` and :func:`pseudo_graphs`; ``graphs[k]`` is the graph of one last
+    :func:`token_graphs` and :func:`pseudo_graphs` build it; ``graphs[k]`` is the graph of one last
     token.
     """
 
@@ -44,12 +43,12 @@ class TokenGraphs:
         nodes = nodes_of(keys)
         found = components_of(nodes)
         self.vocabulary, self.samples = vocabulary, samples
-        # samples whose label is not in their sequence: kept, and left out
+        # numbers of samples whose label is not in their sequence: kept, and dropped
         self.unrealisable, self.dropped = unrealisable, dropped
         self.last, self.token, self.source, self.target = nodes
         self.component, self.layer = found.of_node, found.layer
         self.size: Ids = np.bincount(self.component, minlength=len(self.layer))
-        # last tokens that have a graph, and where their nodes and components begin
+        # last tokens that have a graph, and the first node and component of each
         self.roots = distinct(self.last)
         self._nodes = np.append(np.searchsorted(self.last, self.roots), len(self.last))
         self._components = np.searchsorted(found.last, np.append(self.roots, len(vocabulary)))
@@ -71,14 +70,14 @@ class TokenGraphs:
         return k is not None and self.at(k) is not None
 
     def __getitem__(self, last: Any) -> TokenGraph:
-        """The graph of a last token, by id or by name."""
+        """Return the graph of a last token, given by id or by name."""
         graph = self.at(int(self.vocabulary.ids([last], "last token")[0]))
         if graph is None:
             raise InputError("last token", repr(last), "a token that ends a sequence")
         return graph
 
     def at(self, k: int) -> TokenGraph | None:
-        """The graph of the last token with id k, if there is one."""
+        """Return the graph of the last token with id k, or None."""
         place = int(np.searchsorted(self.roots, k))
         known = place < len(self) and self.roots[place] == k
         return self._view(place) if known else None
@@ -115,14 +114,14 @@ class TokenGraphs:
 
     @cached_property
     def equality(self) -> tuple[Ids, Ids, Ids]:
-        """``(i ≍ j)`` of the first token i of every component with each other token j in it."""
+        """Pairs ``(i ≍ j)``: the first token i of every component with each other token j in it."""
         first = np.zeros(len(self.size), dtype=np.int64)
         first[self.component[::-1]] = np.arange(len(self.component))[::-1]
         other = (first[self.component] != np.arange(len(self.component))).nonzero()[0]
         return self.token[first[self.component[other]]], self.token[other], self.last[other]
 
     def place_of(self, last: NDArray[Any], token: NDArray[Any]) -> Ids:
-        """Where nodes stand in the arrays; −1 where there is no such node."""
+        """Return the indices of nodes in the arrays; −1 for a node that does not exist."""
         keys, wanted = self._keys, last * self.K + token
         place = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
         found = keys[place] == wanted if len(keys) else np.zeros(len(wanted), dtype=bool)
@@ -153,19 +152,19 @@ def token_graphs(
     unrealisable: str = "keep",
     keep_samples: bool = True,
 ) -> TokenGraphs:
-    """Graphs of next-token data: label → every token of its sequence, per last token.
+    """Build the graphs of next-token data: label → every token of its sequence, per last token.
 
-    Paper C, Section 3.1. Sequences may differ in length. They may be streams: memory is that of
-    the different edges, and of one number per token unless ``keep_samples`` is false.
+    Paper C, Section 3.1. Sequences may differ in length, and may be streams. Memory holds the
+    distinct edges, plus one number per token unless ``keep_samples`` is false.
 
     Args:
         sequences: token ids ``(n, T)``, or n sequences of ids or names, or an iterator of them.
-        labels: what comes next, n ids or names.
-        vocabulary: K, or a list of K names, or None: tokens as they come.
-        unrealisable: what to do with labels that are not in their sequence (Assumption 2): "keep"
-            them as the definition does, or "drop" such samples, since attention cannot produce a
-            token that it does not see, and with C Eᵀ = I they do not pull.
-        keep_samples: keep the data, which soft composition needs.
+        labels: the next tokens, n ids or names.
+        vocabulary: K, a list of K names, or None to number tokens in order of appearance.
+        unrealisable: how to treat labels that are not in their sequence (Assumption 2). "keep"
+            follows the definition. "drop" removes such samples: attention cannot produce a token
+            that it does not see, and with C Eᵀ = I they exert no pull.
+        keep_samples: keep the data, which soft composition requires.
 
     Returns:
         :class:`TokenGraphs`.
@@ -188,7 +187,7 @@ def token_graphs(
         samples = part if unrealisable == "keep" else part[realisable]
         owner = samples.owner
         edges.add(samples.last[owner], samples.labels[owner], samples.tokens)
-        # A label that is not among its tokens is a node too.
+        # A label that is not in its sequence is a node too.
         edges.add(samples.last, samples.labels, samples.labels)
         if keep_samples:
             kept.append(samples)
@@ -205,15 +204,15 @@ def token_graphs(
 def pseudo_graphs(
     sequences: Any, probabilities: Any, vocabulary: Any, *, threshold: float = 1e-3
 ) -> TokenGraphs:
-    """Graphs of what trained attention selects: selected token → every token of its sequence.
+    """Build the graphs of what trained attention selects: selected token → every token with it.
 
-    Paper C, Section 6: the edge ``x_t → x_τ`` is there if ``s_t > 0``; a trained softmax is never
-    zero, so selected means ``s_t > threshold``; the largest of a sequence always is.
+    Paper C, Section 6, draws the edge ``x_t → x_τ`` if ``s_t > 0``. A trained softmax is never
+    zero, so a token counts as selected if ``s_t > threshold``; the largest always does.
 
     Args:
         sequences, vocabulary: as in :func:`token_graphs`.
-        probabilities: ``s``, ``(n, T)``, of the tokens of each sequence, such as
-            :func:`attnmargin.probabilities` gives them.
+        probabilities: ``s``, ``(n, T)``, one per token of each sequence, as
+            :func:`attnmargin.probabilities` returns them.
 
     Example:
         >>> import attnmargin as am
@@ -235,7 +234,7 @@ def pseudo_graphs(
 
 
 def _unlabelled(sequences: Any, words: Vocabulary) -> Samples:
-    """Sequences with their own last token as label."""
+    """Label each sequence with its own last token."""
     needs = "at least one sequence of tokens"
     try:
         rows = sequences if isinstance(sequences, np.ndarray | Tensor) else list(sequences)
@@ -249,7 +248,7 @@ def _unlabelled(sequences: Any, words: Vocabulary) -> Samples:
 
 
 def _attention(probabilities: Any, samples: Samples) -> NDArray[np.float64]:
-    """Shares of attention, one per token of all sequences."""
+    """Concatenate the shares of attention, one per token of all sequences."""
     needs = "one share from 0 to 1 per token of every sequence"
     try:
         rows = [np.asarray(row, dtype=float) for row in probabilities]

@@ -19,16 +19,16 @@ from attnmargin.graphs.newton import Choices, gathered, minimum
 from attnmargin.graphs.problem import check_graphs
 from attnmargin.graphs.samples import Samples, as_samples
 
-# Rows of length one whose squared distance from the span of others is below this depend on them.
+# A unit row depends on the others if its squared distance from their span is below this.
 _RANK = 1e-12
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CyclicData:
-    """The cyclic sub-data: what remains of sequences without tokens that the label dominates."""
+    """The cyclic sub-data: sequences without the tokens that their label dominates."""
 
-    index: NDArray[np.int64]  # (m,) places of the samples that have a choice
+    index: NDArray[np.int64]  # (m,) indices of the samples that have a choice
     sequences: list[list[int]]  # their tokens in the component of the label
     labels: NDArray[np.int64]  # (m,)
     last: NDArray[np.int64]  # (m,) the query, which may itself be among the removed tokens
@@ -38,10 +38,10 @@ class CyclicData:
 
 
 def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
-    """The samples in which attention must compose (paper C, Definition 1 and eq. 5).
+    """Extract the samples in which attention must compose (paper C, Definition 1 and eq. 5).
 
-    Of each sequence the tokens in the component of its label remain; samples whose remaining
-    tokens are all the same have nothing to compose, and are left out.
+    Each sequence keeps the tokens in the component of its label. Samples whose remaining tokens
+    are all the same have nothing to compose and are dropped.
 
     Example:
         >>> import attnmargin as am
@@ -64,7 +64,7 @@ def cyclic_data(sequences: Any, labels: Any, graphs: TokenGraphs) -> CyclicData:
 def component_tokens(
     samples: Samples, graphs: TokenGraphs
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which tokens are in the component of their label, and which samples have two of them."""
+    """Mark the tokens in the component of their label, and the samples with two such tokens."""
     owner = samples.owner
     places = graphs.place_of(samples.last[owner], samples.tokens)
     own = graphs.place_of(samples.last, samples.labels)
@@ -77,7 +77,7 @@ def component_tokens(
 
 
 def _cyclic_nodes(graphs: TokenGraphs) -> NDArray[np.int64]:
-    """Places of the nodes that are in components of several tokens."""
+    """Return the indices of the nodes in components of several tokens."""
     nodes: NDArray[np.int64] = (graphs.size[graphs.component] > 1).nonzero()[0]
     return nodes
 
@@ -86,7 +86,7 @@ _OTHER, _OWN = "graphs of other data", "those of these sequences and labels"
 
 
 def choices(samples: Samples, graphs: TokenGraphs) -> tuple[Choices, NDArray[np.int64]]:
-    """The cyclic sub-data as choices among nodes, and the places of these nodes."""
+    """Write the cyclic sub-data as choices among nodes; also return the indices of these nodes."""
     inside, composed = component_tokens(samples, graphs)
     missing = composed & ~samples.realisable
     if missing.any():
@@ -108,7 +108,7 @@ def choices(samples: Samples, graphs: TokenGraphs) -> tuple[Choices, NDArray[np.
 
 
 def _check_strong(counts: csr_array, chosen: NDArray[np.int64], components: int) -> None:
-    """Refuse choices that do not connect the components: they have no finite minimum."""
+    """Raise InputError if the choices do not connect each component: no finite minimum exists."""
     N, source = counts.shape[1], np.repeat(chosen, np.diff(counts.indptr))
     edges = csr_array((np.ones(len(source)), (source, counts.indices)), shape=(N, N))
     if connected_components(edges, directed=True, connection="strong")[0] != components:
@@ -116,7 +116,7 @@ def _check_strong(counts: csr_array, chosen: NDArray[np.int64], components: int)
 
 
 def _factors(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-    """``e_j − ē`` and ``e_k`` of nodes in components of several tokens, ``(m, d)`` each."""
+    """Compute ``e_j − ē`` and ``e_k``, ``(m, d)`` each, for nodes of cyclic components."""
     component = torch.from_numpy(np.unique(graphs.component[nodes], return_inverse=True)[1])
     token, last = (torch.from_numpy(x[nodes]) for x in (graphs.token, graphs.last))
     count = int(component.max()) + 1 if len(component) else 0
@@ -126,7 +126,7 @@ def _factors(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> tuple[
 
 
 def _unit(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of length one, and their lengths ``(m, 1)``; a row of zeros stays."""
+    """Scale rows to length one, and return their lengths ``(m, 1)``; a row of zeros stays zero."""
     size = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     return x / size.where(size > 0, 1.0), size
 
@@ -134,16 +134,16 @@ def _unit(x: Tensor) -> tuple[Tensor, Tensor]:
 @final
 @dataclass(frozen=True, eq=False)
 class _Span:
-    """The span of ``(e_j − ē) e_kᵀ``, whatever the lengths of the embeddings."""
+    """The span of ``(e_j − ē) e_kᵀ``, independent of the lengths of the embeddings."""
 
-    left: Tensor  # (m, d), rows of length one
+    left: Tensor  # (m, d), unit rows
     right: Tensor  # (m, d)
     size: Tensor  # (m,), lengths of (e_j − ē) e_kᵀ
-    vectors: Tensor  # (m, r) of the Gram matrix of left rightᵀ
+    vectors: Tensor  # (m, r), eigenvectors of the Gram matrix of left rightᵀ
     values: Tensor  # (r,)
 
     def weights(self, logits: Tensor) -> Tensor:
-        """The shortest W with given logits ``⟨(e_j − ē) e_kᵀ, W⟩``, ``(m,)``."""
+        """Find the shortest W with the logits ``⟨(e_j − ē) e_kᵀ, W⟩``, ``(m,)``."""
         unit = logits / self.size.where(self.size > 0, 1.0)
         beta = self.vectors @ ((self.vectors.mT @ unit) / self.values)
         return (self.left * beta.unsqueeze(-1)).mT @ self.right
@@ -157,10 +157,10 @@ def _span(E: Tensor, graphs: TokenGraphs, nodes: NDArray[np.int64]) -> _Span:
 
 
 def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:
-    """Orthonormal matrices that span ``S_cyc``, ``(r, d, d)`` (paper C, Definition 3).
+    """Return orthonormal matrices that span ``S_cyc``, ``(r, d, d)`` (paper C, Definition 3).
 
-    ``S_cyc`` is the span of ``(e_j − ē) e_kᵀ`` over tokens j of components with several tokens, ē
-    the mean embedding of the component, in the graph of k.
+    ``S_cyc`` is the span of ``(e_j − ē) e_kᵀ`` over all graphs k and all tokens j in components of
+    several tokens; ē is the mean embedding of the component.
 
     Example:
         >>> import attnmargin as am
@@ -179,7 +179,7 @@ def cyclic_basis(E: Array, graphs: TokenGraphs) -> Tensor:
 
 
 def cyclic_part(W: Array, E: Array, graphs: TokenGraphs) -> Tensor:
-    """``Π_cyc(W)``, the projection of weights ``(*R, d, d)`` on ``S_cyc``.
+    """Compute ``Π_cyc(W)``, the projection of weights ``(*R, d, d)`` onto ``S_cyc``.
 
     Example:
         >>> import attnmargin as am
@@ -199,17 +199,18 @@ def cyclic_part(W: Array, E: Array, graphs: TokenGraphs) -> Tensor:
 
 
 def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs) -> Tensor:
-    """``W_cyc``: the shortest W that composes best inside components.
+    """Compute ``W_cyc``, the shortest W that composes best inside components.
 
         W_cyc = argmin ‖W‖_F  among the minimisers of
         (1/m) Σ −log Σ_{t: x_t = y} softmax(X̄ W x̄)_t   over the cyclic data    (Definition 3)
 
-    Log-loss with C Eᵀ = I (paper C, Theorem 3). The loss is convex, strictly on ``S_cyc`` (Lemma
-    3), where the minimum is found by Newton's method: the gradient ends below 1e-10. It is zero
-    for acyclic data.
+    The loss is the log-loss with C Eᵀ = I (paper C, Theorem 3). It is convex, and strictly convex
+    on ``S_cyc`` (Lemma 3), where Newton's method reduces the gradient below 1e-10. ``W_cyc`` is
+    zero for acyclic data.
 
     Args:
-        E: embeddings ``(*B, K, d)``; sequences, labels, graphs: of one data set.
+        E: embeddings ``(*B, K, d)``.
+        sequences, labels, graphs: from one data set.
 
     Returns:
         ``(*B, d, d)``.
@@ -232,12 +233,12 @@ def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs
 
 
 def correction(E: Tensor, graphs: TokenGraphs, given: Choices, nodes: NDArray[np.int64]) -> Tensor:
-    """``W_cyc`` of one table of embeddings, from the choices among nodes."""
+    """Compute ``W_cyc`` for one embedding table, from the choices among nodes."""
     d = E.shape[-1]
     if len(nodes) == 0:
         return E.new_zeros(d, d)
     span = _span(E, graphs, nodes)
-    # Logits that some W has: found in orthonormal coordinates, so that no length matters.
+    # Work in orthonormal coordinates of the attainable logits, so that lengths do not matter.
     M = np.linalg.qr((span.size.unsqueeze(-1) * span.vectors).numpy())[0]
     logits = M @ minimum(given, M)
     return span.weights(torch.from_numpy(logits))

@@ -1,4 +1,4 @@
-"""Edges of all graphs as one sorted set of numbers, components and layers of all graphs at once."""
+"""The edges of all graphs as one sorted set of integers; components and layers of all graphs."""
 
 from typing import Any, NamedTuple, final
 
@@ -11,12 +11,12 @@ from attnmargin.base.ragged import Ids, spans
 from attnmargin.graphs.vocabulary import BITS
 
 _MASK = (1 << BITS) - 1
-# Edges that wait to be merged into the set.
+# Number of edges buffered before they are merged into the set.
 _PENDING = 1 << 22
 
 
 def distinct(x: Ids) -> Ids:
-    """The different numbers, sorted: ``np.unique`` without its hash table, ten times as fast."""
+    """Sort the distinct numbers: ``np.unique`` without its hash table, ten times faster."""
     ordered = np.sort(x)
     new = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
@@ -25,14 +25,14 @@ def distinct(x: Ids) -> Ids:
 
 @final
 class EdgeSet:
-    """A growing set of edges (last token, from, to); its memory is that of different edges."""
+    """A growing set of edges (last token, from, to); it stores each distinct edge once."""
 
     def __init__(self) -> None:
         self._parts: list[Ids] = []
         self._pending = 0
 
     def add(self, last: Ids, source: Ids, target: Ids) -> None:
-        """Add edges; many may be the same."""
+        """Add edges, possibly with duplicates."""
         keys = distinct((last << 2 * BITS) | (source << BITS) | target)
         self._parts.append(keys)
         self._pending += len(keys)
@@ -40,7 +40,7 @@ class EdgeSet:
             self.merged()
 
     def merged(self) -> Ids:
-        """All edges, each once, in order; self loops included."""
+        """Return all distinct edges in order, self-loops included."""
         nothing = np.zeros(0, dtype=np.int64)
         keys = distinct(np.concatenate([nothing, *self._parts]))
         self._parts, self._pending = [keys], 0
@@ -57,7 +57,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(keys: Ids) -> Nodes:
-    """The nodes that occur in edges, and the edges without self loops."""
+    """Collect the nodes that occur in edges, and the edges without self-loops."""
     last, source, target = keys >> 2 * BITS, (keys >> BITS) & _MASK, keys & _MASK
     left, right = (last << BITS) | source, (last << BITS) | target
     names = distinct(np.concatenate((distinct(left), right)))
@@ -70,14 +70,14 @@ class Components(NamedTuple):
     """Strongly connected components, numbered by last token, then from the highest layer down."""
 
     of_node: Ids  # (N,)
-    layer: Ids  # (C,), 0 for components that nothing dominates
+    layer: Ids  # (C,), 0 for components that no other dominates
     last: Ids  # (C,)
 
 
 def components_of(nodes: Nodes) -> Components:
-    """Components of all graphs by one call, on the block-diagonal adjacency matrix.
+    """Find the components of all graphs in one call, on the block-diagonal adjacency matrix.
 
-    The layer of a component is the length of the longest path to it.
+    The layer of a component is the length of the longest path that ends in it.
     """
     N = len(nodes.last)
     ones = np.ones(len(nodes.source), dtype=np.int8)
@@ -94,7 +94,7 @@ def components_of(nodes: Nodes) -> Components:
 
 
 def _layers(source: NDArray[Any], target: NDArray[Any], count: int) -> Ids:
-    """Longest path from above to every component, layer by layer."""
+    """Compute the longest path from the top to every component, layer by layer."""
     between = source != target
     pairs = distinct(source[between].astype(np.int64) * count + target[between])
     source, target = np.divmod(pairs, count)

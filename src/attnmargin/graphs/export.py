@@ -1,4 +1,4 @@
-"""Graphs for other programs: networkx and GraphML."""
+"""Export of graphs to networkx and GraphML."""
 
 import re
 from io import BytesIO
@@ -16,7 +16,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def to_networkx(graphs: TokenGraphs) -> "networkx.DiGraph[Any]":
-    """One graph with nodes ``(last token, token)``, ids, and their names, components and layers."""
+    """Build one graph with nodes ``(last token, token)`` and their names, components and layers."""
     try:
         import networkx
     except ImportError as error:
@@ -33,9 +33,9 @@ def to_networkx(graphs: TokenGraphs) -> "networkx.DiGraph[Any]":
 
 
 def to_graphml(graphs: TokenGraphs, path: str | Path) -> Path:
-    """Write all graphs as one GraphML file, whole or not at all.
+    """Write all graphs to one GraphML file; on failure, leave no partial file.
 
-    Characters that XML does not allow are replaced by U+FFFD.
+    Characters that XML does not allow become U+FFFD.
     """
     graph = to_networkx(graphs)
     import networkx

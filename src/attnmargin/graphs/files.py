@@ -16,11 +16,11 @@ _LINE = '{"tokens": ["a", "b"], "next": "a"}'
 
 
 def read_sequences(path: str | Path) -> Iterator[tuple[list[str], str]]:
-    """Sequences of a file and what follows them, one by one; tokens are names.
+    """Yield the sequences of a file, each with the token that follows it; tokens are names.
 
-    ``.jsonl``: one object per line, ``{"tokens": [...], "next": ...}``. Any other file, and what
-    comes through a pipe such as ``/dev/stdin``, is plain text: words of a line, and its last word
-    as the label. Empty lines are skipped.
+    ``.jsonl`` holds one object per line, ``{"tokens": [...], "next": ...}``. Any other file, and
+    any pipe such as ``/dev/stdin``, is plain text: the last word of each line is the label, the
+    words before it the sequence. Empty lines are skipped.
 
     Example:
         >>> import attnmargin as am, pathlib, tempfile
@@ -58,10 +58,10 @@ def _plain(token: Any) -> bool:
 
 
 def read_graphs(path: str | Path, *, unrealisable: str = "drop") -> TokenGraphs:
-    """Token-priority graphs of a file, read as a stream; see :func:`token_graphs`.
+    """Build the token-priority graphs of a file, read as a stream; see :func:`token_graphs`.
 
-    Samples whose label is not in their sequence are dropped unless told otherwise: attention
-    cannot produce a token that it does not see, and they do not pull.
+    By default, samples whose label is not in their sequence are dropped: attention cannot produce
+    a token that it does not see, so they exert no pull.
 
     Example:
         >>> import attnmargin as am, pathlib, tempfile

@@ -15,22 +15,22 @@ from attnmargin.graphs.vocabulary import Vocabulary
 @final
 @dataclass(frozen=True, eq=False)
 class TokenGraph:
-    """What training data say about tokens that are seen with one last token.
+    """What the training data say about the tokens seen with one last token.
 
-    ``components`` are lists of token ids from the highest priority down; those of one layer do not
+    ``components`` lists token ids from the highest priority down. Components of one layer do not
     dominate each other.
     """
 
     last: int
     tokens: Ids  # (N,) ids, sorted
-    edges: Ids  # (M, 2), places in tokens
+    edges: Ids  # (M, 2), indices into tokens
     component: Ids  # (N,)
     layer: Ids  # (C,)
     vocabulary: Vocabulary
 
     @property
     def name(self) -> str:
-        """What the last token is called."""
+        """Name of the last token."""
         return self.vocabulary.name(self.last)
 
     @cached_property
@@ -54,16 +54,16 @@ class TokenGraph:
 
     @property
     def inner(self) -> Ids:
-        """Edges inside components, ``(m, 2)``, places in tokens."""
+        """Edges inside components, ``(m, 2)``, indices into tokens."""
         return self.edges[self.component[self.edges[:, 0]] == self.component[self.edges[:, 1]]]
 
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
-        """Which component dominates which, on whatever path, bool ``(C, C)``."""
+        """Which component dominates which, directly or along a path, bool ``(C, C)``."""
         C = len(self.layer)
         found = np.zeros((C, C), dtype=bool)
         start = np.searchsorted(self.condensation[:, 0], np.arange(C + 1))
-        for c in range(C - 1, -1, -1):  # components are numbered from above
+        for c in range(C - 1, -1, -1):  # components are numbered from the top
             follow = self.condensation[start[c] : start[c + 1], 1]
             np.any(found[follow], axis=0, out=found[c])
             found[c, follow] = True
@@ -71,7 +71,7 @@ class TokenGraph:
 
     @cached_property
     def covers(self) -> Ids:
-        """Edges between components that no longer path implies, ``(m, 2)``."""
+        """Edges between components that are not implied by a longer path, ``(m, 2)``."""
         kept = []
         start = np.searchsorted(self.condensation[:, 0], np.arange(len(self.layer) + 1))
         for c in range(len(self.layer)):
@@ -90,31 +90,31 @@ class TokenGraph:
         return place if place < len(self.tokens) and self.tokens[place] == k else None
 
     def places_of(self, ids: Ids) -> tuple[Ids, NDArray[np.bool_]]:
-        """Where tokens stand among those of the graph, and which of them do."""
+        """Find the indices of tokens in the graph, and mark which tokens it contains."""
         place = np.searchsorted(self.tokens, ids).clip(max=len(self.tokens) - 1)
         return place, self.tokens[place] == ids
 
     def components_of(self, ids: Ids) -> Ids:
-        """The components of tokens, −1 for tokens that are not in the graph."""
+        """Return the components of tokens, −1 for tokens outside the graph."""
         place, known = self.places_of(ids)
         return np.where(known, self.component[place], -1)
 
     def equal(self, i: Any, j: Any) -> bool:
-        """``(i ≍ j)``: two tokens of the same component."""
+        """Test ``(i ≍ j)``: two distinct tokens share a component."""
         a, b = self._place(i), self._place(j)
         if a is None or b is None or a == b:
             return False
         return bool(self.component[a] == self.component[b])
 
     def dominates(self, i: Any, j: Any) -> bool:
-        """``(i ⇒ j)``: there is an edge from i to j, and no way back."""
+        """Test ``(i ⇒ j)``: there is an edge from i to j, and no path back."""
         a, b = self._place(i), self._place(j)
         if a is None or b is None or self.component[a] == self.component[b]:
             return False
         return bool(((self.edges[:, 0] == a) & (self.edges[:, 1] == b)).any())
 
     def priority(self, token: Any) -> int | None:
-        """The layer of a token, 0 for the highest; None if it is not in the graph."""
+        """Return the layer of a token, 0 for the highest; None if it is not in the graph."""
         place = self._place(token)
         return None if place is None else int(self.layer[self.component[place]])
 

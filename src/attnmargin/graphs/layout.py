@@ -1,4 +1,4 @@
-"""Where tokens stand in a drawing: layers by priority, components as groups."""
+"""Positions of tokens in a drawing: layers by priority, components as groups."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from attnmargin.graphs.graph import TokenGraph
 
-# Units that a row may be wide.
+# Maximum width of a row, in units.
 _WIDEST = 7.0
 
 
@@ -27,20 +27,20 @@ class Ring:
 @final
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Places of tokens ``(N, 2)``, the first layer on top, and rings around components.
+    """Positions of tokens ``(N, 2)``, the first layer on top, and rings around components.
 
-    ``edges`` are heights between one layer and the next.
+    ``edges`` are the heights between one layer and the next.
     """
 
     places: NDArray[np.float64]
-    rings: list[Ring]  # in the order of the components
+    rings: list[Ring]  # in component order
     edges: list[float]
 
 
 def layout(graph: TokenGraph) -> Layout:
-    """Components of a layer side by side, tokens of a component on a circle, one unit apart.
+    """Place components of a layer side by side, tokens of a component on a circle, one unit apart.
 
-    A layer that is too wide is broken into several rows.
+    A layer that is too wide breaks into several rows.
     """
     count = np.bincount(graph.component, minlength=len(graph.layer))
     radius = np.where(count > 1, 0.5 / np.sin(np.pi / np.maximum(count, 2)), 0.0)
@@ -55,7 +55,7 @@ def layout(graph: TokenGraph) -> Layout:
         tall = float(radius[parts].max())
         y -= tall
         centres = np.cumsum(widths) - 0.5 * widths - 0.5 * widths.sum()
-        # Rows of one token lean to and fro, so that long edges do not hide behind tokens.
+        # Rows of one token swing left and right, so that long edges do not hide behind tokens.
         alone = len(parts) == 1 and count[parts[0]] == 1
         lean = -lean
         for part, x in zip(parts, centres + (0.45 * lean if alone else 0.0), strict=True):
@@ -70,7 +70,7 @@ def layout(graph: TokenGraph) -> Layout:
 
 
 def _rows(layer: NDArray[np.int64], widths: NDArray[np.float64]) -> Iterator[list[int]]:
-    """Components row by row, from the highest layer down."""
+    """Yield components row by row, from the highest layer down."""
     for depth in range(int(layer.max(initial=-1)) + 1):
         row: list[int] = []
         for part in (layer == depth).nonzero()[0].tolist():

@@ -1,4 +1,4 @@
-"""Which logits make the choices of the data most likely: a convex problem, solved by Newton."""
+"""The logits that make the choices in the data most likely: a convex problem, by Newton."""
 
 from dataclasses import dataclass
 from typing import final
@@ -12,27 +12,27 @@ from attnmargin.base.errors import InaccurateError
 
 Floats = NDArray[np.float64]
 _MOST, _HALVINGS = 100, 40
-# What the gradient in the logits must reach.
+# Required norm of the gradient in the logits.
 ENOUGH = 1e-10
-# Below this decrease of the value, rounding hides it, and the gradient is the judge.
+# Rounding hides a smaller decrease of the value; then the gradient decides.
 _HIDDEN = 1e-9
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """One of several nodes was chosen, m times: how often each stood for choice, and which it was.
+    """m choices of one node among several: how often each was available, and which was chosen.
 
-    ``f(a) = Σ_i weight_i [log Σ_j counts_ij e^{a_j} − a_chosen_i] + const``, the log-loss of
-    softmax attention whose scores are one at the label and zero elsewhere.
+    ``f(a) = Σ_i weight_i [log Σ_j counts_ij e^{a_j} − a_chosen_i] + const`` is the log-loss of
+    softmax attention that scores one at the label and zero elsewhere.
     """
 
     counts: csr_array  # (m, nodes)
     chosen: NDArray[np.int64]  # (m,)
-    weight: Floats  # (m,), in all one
+    weight: Floats  # (m,), sums to one
 
     def _shares(self, a: Floats) -> tuple[Floats, csr_array]:
-        """Logarithms of the totals, and the probabilities."""
+        """Compute the log of the totals, and the probabilities."""
         terms = a[self.counts.indices]
         start = self.counts.indptr[:-1]
         shift = np.maximum.reduceat(terms, start)
@@ -43,11 +43,11 @@ class Choices:
         return shift + np.log(total), csr_array((weight / np.repeat(total, width), *place), shape)
 
     def value(self, a: Floats) -> float:
-        """``f(a)``."""
+        """Compute ``f(a)``."""
         return float(self.weight @ (self._shares(a)[0] - a[self.chosen]))
 
     def slope(self, a: Floats) -> tuple[Floats, Floats]:
-        """Gradient ``(nodes,)`` and Hessian ``(nodes, nodes)``."""
+        """Compute the gradient ``(nodes,)`` and Hessian ``(nodes, nodes)``."""
         p = self._shares(a)[1]
         mass = p.T @ self.weight
         gradient = mass - np.bincount(self.chosen, self.weight, minlength=len(a))
@@ -56,9 +56,9 @@ class Choices:
 
 
 def gathered(counts: csr_array, chosen: NDArray[np.int64]) -> Choices:
-    """Choices of m samples, those that are the same taken together.
+    """Merge identical choices among m samples.
 
-    Rows are compared by two sums of random numbers of 64 bits, one per node and chosen node.
+    Rows are compared by a 128-bit random hash: two sums of 64-bit random numbers.
     """
     rng = np.random.default_rng(0)
     nodes = counts.shape[1]
@@ -74,10 +74,10 @@ def gathered(counts: csr_array, chosen: NDArray[np.int64]) -> Choices:
 
 
 def minimum(choices: Choices, M: Floats | None = None) -> Floats:
-    """The θ ``(r,)`` with least ``f(M θ)`` for M ``(nodes, r)`` with orthonormal columns.
+    """Minimise ``f(M θ)`` over θ ``(r,)``, for M ``(nodes, r)`` with orthonormal columns.
 
-    Without M, the logits with mean zero. f is strictly convex on these logits. Damped Newton from
-    zero, until the gradient is rounding.
+    Without M, minimise over logits with mean zero. f is strictly convex on these logits. Damped
+    Newton runs from zero until only rounding is left in the gradient.
     """
     theta = np.zeros(choices.counts.shape[1] if M is None else M.shape[1])
     value = choices.value(_logits(M, theta))
@@ -90,7 +90,7 @@ def minimum(choices: Choices, M: Floats | None = None) -> Floats:
         new = theta + length * step
         g_new, H_new = _reduced(M, *choices.slope(_logits(M, new)))
         if near and float(np.linalg.norm(g_new)) >= 0.5 * size:
-            break  # all that is left is rounding
+            break  # only rounding is left
         theta, g, H, value = new, g_new, H_new, choices.value(_logits(M, new))
     size = float(np.linalg.norm(g))
     if size > ENOUGH:
@@ -103,14 +103,14 @@ def _logits(M: Floats | None, theta: Floats) -> Floats:
 
 
 def _reduced(M: Floats | None, gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
-    """Gradient and Hessian in θ; logits with mean zero are kept so by a term along the ones."""
+    """Compute gradient and Hessian in θ; without M, a term along the ones fixes mean zero."""
     if M is None:
         return gradient, hessian + 1.0 / len(gradient)
     return M.T @ gradient, M.T @ hessian @ M
 
 
 def _solve(H: Floats, g: Floats) -> Floats:
-    """``H⁻¹ g`` for H positive definite, or nearly so."""
+    """Compute ``H⁻¹ g`` for H positive definite, or nearly so."""
     try:
         x: Floats = cho_solve(cho_factor(H), g)
     except LinAlgError:
@@ -121,7 +121,7 @@ def _solve(H: Floats, g: Floats) -> Floats:
 def _length(
     choices: Choices, M: Floats | None, theta: Floats, step: Floats, value: float, slope: float
 ) -> float:
-    """One, halved until the value falls by its due."""
+    """Backtrack from 1 until the Armijo condition holds."""
     length = 1.0
     for _ in range(_HALVINGS):
         if choices.value(_logits(M, theta + length * step)) <= value + 1e-4 * length * slope:

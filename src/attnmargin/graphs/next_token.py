@@ -14,15 +14,15 @@ from attnmargin.data.random import normal
 
 
 def next_token_data(E: Array, sequences: Array, mask: Array | None = None) -> AttentionData:
-    """Self-attention on token sequences; the query is the last token (paper C, eq. 1).
+    """Build self-attention data from token sequences; the last token is the query (paper C, eq. 1).
 
         f_W(X) = Xᵀ softmax(X W x̄),   x̄ the last token of X
 
     Args:
         E: embeddings ``(*B, K, d)``.
         sequences: token ids ``(*B, n, T)``, or n lists of ids of any length.
-        mask: bool ``(*B, n, T)``, true for tokens that attention sees. The query is the last token
-            of the sequence all the same: the cyclic data are the data with a mask.
+        mask: bool ``(*B, n, T)``, true for the tokens that attention sees. It does not change the
+            query, which is the last token even if masked: the cyclic data use such a mask.
 
     Example:
         >>> import attnmargin as am
@@ -39,7 +39,7 @@ def next_token_data(E: Array, sequences: Array, mask: Array | None = None) -> At
 
 
 def _seen(mask: Array | None, ragged: Tensor | None, X: Tensor) -> Tensor | None:
-    """Which tokens attention sees, ``(*B, n, T)``: those that exist, and are not masked."""
+    """Mark the tokens that attention sees, ``(*B, n, T)``: they exist and are not masked out."""
     shape = X.shape[:-1]
     exists = None if ragged is None else ragged.expand(shape)
     if mask is None:
@@ -52,17 +52,17 @@ def _seen(mask: Array | None, ragged: Tensor | None, X: Tensor) -> Tensor | None
 
 
 def next_token_head(E: Array, sequences: Array, labels: Array, C: Array | None = None) -> ScoreHead:
-    """The head that reads the label: token scores ``γ_it = c_yᵀ x_it`` with y the label.
+    """Build the head that reads the label: token scores ``γ_it = c_yᵀ x_it`` for label y.
 
     Args:
         E, sequences: as in :func:`next_token_data`.
         labels: ids ``(*B, n)``.
-        C: classifier ``(*B, K, d)``. Without it ``C Eᵀ = I`` (paper C, Assumption 4): the score of
-            a token is one if it is the label, else zero, and ``u`` is the probability of the label.
+        C: classifier ``(*B, K, d)``. The default is ``C Eᵀ = I`` (paper C, Assumption 4): the label
+            scores one, every other token zero, and ``u`` is the probability of the label.
 
     Returns:
-        A head for :func:`attnmargin.train` and its kin: with ``loss="log"`` as in Theorem 3, or
-        ``"squared"``. For cross-entropy over the vocabulary see
+        A head for :func:`attnmargin.train` and similar functions, with ``loss="log"`` as in
+        Theorem 3, or ``"squared"``. For cross-entropy over the vocabulary see
         :class:`attnmargin.heads.VocabularyHead`.
 
     Example:
@@ -110,15 +110,15 @@ def random_next_tokens(
     seed: int = 0,
     acyclic: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Random next-token data as in paper C, Appendix D; each trial has a seed of its own.
+    """Draw random next-token data as in paper C, Appendix D; each trial has its own seed.
 
     Embeddings are uniform on the unit sphere, tokens uniform over the vocabulary. The label is a
-    token of the sequence, at random, or the one of highest priority, for which the order of the
-    ids stands, if the data are to be acyclic.
+    random token of the sequence. With ``acyclic``, it is the token of highest priority, and the
+    ids give the priority order.
 
     Args:
-        K, d: size of the vocabulary and width; n, T: number of sequences and their length.
-        trials: the batch; None for one instance without batch dimension.
+        K, d: vocabulary size and embedding width; n, T: number of sequences and their length.
+        trials: batch size; None for one instance without a batch dimension.
 
     Returns:
         Embeddings ``(*B, K, d)``, sequences ``(*B, n, T)`` and labels ``(*B, n)``.

@@ -16,27 +16,27 @@ from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
 
 
 def check_graphs(graphs: object) -> TokenGraphs:
-    """Graphs of one data set."""
+    """Raise InputError unless ``graphs`` is a TokenGraphs."""
     if not isinstance(graphs, TokenGraphs):
         raise InputError("graphs", f"a {type(graphs).__name__}", "TokenGraphs")
     return graphs
 
 
 def graph_problem(E: Array, graphs: TokenGraphs | Sequence[TokenGraphs]) -> MarginProblem:
-    """Graph-SVM: components of higher priority win by margin one, tokens inside one are level.
+    """Build Graph-SVM: higher-priority components win by margin one; tokens inside one tie.
 
         (e_i − e_j)ᵀ W e_k ≥ 1   for (i ⇒ j) in the graph of k
         (e_i − e_j)ᵀ W e_k = 0   for (i ≍ j) in the graph of k          (paper C, Graph-SVM)
 
-    Without cycles it is (Acyc-SVM). A component is represented by its first token in the
-    equalities, which imply all others.
+    Without cycles this is (Acyc-SVM). The equalities compare the first token of a component with
+    each other token, which implies the rest.
 
     Args:
         E: embeddings ``(*B, K, d)``.
-        graphs: of one data set, for all embeddings of the batch; or B of them, one for each.
+        graphs: graphs of one data set, shared by the batch; or B of them, one per embedding table.
 
     Returns:
-        A problem over W ``(d, d)``; its solution is ``W_mm`` of Theorems 1 to 3.
+        A problem over W ``(d, d)``; its solution is the ``W_mm`` of Theorems 1 to 3.
 
     Example:
         >>> import attnmargin as am
@@ -65,14 +65,14 @@ Rows = tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def _rows(graphs: TokenGraphs) -> Rows:
-    """Rows (i, j, k) ``(M, 3)``, which are equalities, and which exist."""
+    """Return rows (i, j, k) ``(M, 3)``, which of them are equalities, and which exist."""
     strict, level = (np.stack(x, -1) for x in (graphs.dominance, graphs.equality))
     equal = np.arange(len(strict) + len(level)) >= len(strict)
     return np.concatenate((strict, level)), equal, np.ones_like(equal)
 
 
 def _padded(members: list[Rows]) -> list[Tensor]:
-    """Rows of several graphs, padded to the same number."""
+    """Pad the rows of several graphs to the same number."""
     M = max(len(rows[1]) for rows in members)
     return [
         torch.from_numpy(

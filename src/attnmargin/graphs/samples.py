@@ -1,4 +1,4 @@
-"""Samples: next-token data of sequences of any length, in plain arrays."""
+"""Samples: next-token data with sequences of any length, in plain arrays."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.ragged import Ids, owners_of, part_of, starts_of
 from attnmargin.graphs.vocabulary import Vocabulary
 
-# Sequences that are read at once from a stream.
+# Number of sequences read from a stream at a time.
 _CHUNK = 1 << 16
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """n sequences of token ids, one after the other, and the token that follows each."""
+    """n concatenated sequences of token ids, and the token that follows each."""
 
     tokens: Ids  # (total,)
     start: Ids  # (n + 1,); sequence i is tokens[start[i] : start[i + 1]]
@@ -50,13 +50,13 @@ class Samples:
         return found
 
     def __getitem__(self, keep: NDArray[Any]) -> "Samples":
-        """The samples that are chosen by a bool array ``(n,)`` or by places."""
+        """Select samples by a bool array ``(n,)`` or by index."""
         entries, start = part_of(self.start, keep)
         return Samples(self.tokens[entries], start, self.labels[keep])
 
 
 def joined(parts: list[Samples]) -> Samples:
-    """Several samples as one."""
+    """Concatenate several samples into one."""
     if not parts:
         nothing = np.zeros(0, dtype=np.int64)
         return Samples(nothing, np.zeros(1, dtype=np.int64), nothing)
@@ -68,12 +68,12 @@ def joined(parts: list[Samples]) -> Samples:
 
 
 def as_samples(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Samples:
-    """All samples at once, from an array ``(n, T)`` or from sequences of any length."""
+    """Read all samples at once, from an array ``(n, T)`` or from sequences of any length."""
     return joined(list(chunks(sequences, labels, vocabulary)))
 
 
 def chunks(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Iterator[Samples]:
-    """Samples in pieces of bounded size, from arrays, lists or streams."""
+    """Yield samples in chunks of bounded size, from arrays, lists or streams."""
     if isinstance(sequences, np.ndarray | Tensor) and not vocabulary.by_name:
         yield from _rows(_integers("sequences", sequences), labels, vocabulary)
         return
@@ -92,7 +92,7 @@ def chunks(sequences: Any, labels: Any, vocabulary: Vocabulary) -> Iterator[Samp
 
 
 def _paired(sequences: Iterable[Any], labels: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Sequences with their labels, refused if one of the two ends first."""
+    """Pair sequences with labels; raise InputError if one of the two ends first."""
     end, count = object(), 0
     left, right = iter(sequences), iter(labels)
     while True:
@@ -118,7 +118,7 @@ def _chunk(pairs: list[tuple[Any, Any]], vocabulary: Vocabulary, seen: int) -> S
 
 
 def _tokens(sequence: Any, i: int) -> Any:
-    """One sequence as something with a length."""
+    """Return a sequence as an object with a length."""
     if isinstance(sequence, Tensor | np.ndarray):
         if sequence.ndim != 1:
             got = f"shape {tuple(sequence.shape)}"
@@ -140,7 +140,7 @@ def _integers(name: str, value: Any) -> NDArray[Any]:
 
 
 def _rows(sequences: NDArray[Any], labels: Any, vocabulary: Vocabulary) -> Iterator[Samples]:
-    """Samples of an array ``(n, T)``."""
+    """Yield the samples of an array ``(n, T)``."""
     if sequences.ndim != 2 or 0 in sequences.shape:
         raise InputError("sequences", f"shape {sequences.shape}", "token ids (n, T)")
     n, T = sequences.shape

@@ -1,4 +1,4 @@
-"""Vocabulary: what the tokens of next-token data are called."""
+"""Vocabulary: the names of the tokens of next-token data."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, final
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnmargin.base.errors import InputError
 
-# Ids have so many bits, so that three of them fit into one number of 64 bits.
+# Bits per id: three ids fit into one 64-bit integer.
 BITS = 21
 LARGEST = 1 << BITS
 
@@ -19,7 +19,7 @@ def _whole(token: Any) -> bool:
 
 
 def _named(tokens: Any) -> list[Hashable]:
-    """A list of different names."""
+    """Return the names as a list; raise InputError unless they are distinct."""
     if isinstance(tokens, str) or not isinstance(tokens, Iterable):
         raise InputError("vocabulary", repr(tokens), "a size, or a list of names")
     names = list(tokens)
@@ -32,19 +32,19 @@ def _named(tokens: Any) -> list[Hashable]:
 
 
 def _check_name(name: Any, argument: str) -> None:
-    """Words, whole numbers, and tuples of them are names."""
+    """Raise InputError unless the name is a word, a whole number or a tuple."""
     if not isinstance(name, str | tuple) and not _whole(name):
         raise InputError(argument, f"the token {name!r:.60}", "words or whole numbers")
 
 
 @final
 class Vocabulary:
-    """K tokens with ids 0, …, K − 1: plain numbers, or names that are looked up.
+    """K tokens with ids 0, …, K − 1: plain numbers, or names to look up.
 
-    Where names are words, whole numbers are ids; where some name is a number, numbers are names.
+    If all names are words, whole numbers are ids. If some name is a number, numbers are names.
 
     Args:
-        tokens: K, a list of K different names, or None to number tokens as they come.
+        tokens: K, a list of K distinct names, or None to number tokens in order of appearance.
 
     Example:
         >>> from attnmargin.graphs import Vocabulary
@@ -79,23 +79,23 @@ class Vocabulary:
         return self.names is not None and (self.grows or self._numbers)
 
     def close(self) -> None:
-        """Take no more names."""
+        """Accept no more names."""
         self.grows = False
         self._numbers = any(map(_whole, self.names or ()))
 
     def name(self, token: int) -> str:
-        """What a token is called."""
+        """Return the name of a token."""
         return str(token) if self.names is None else str(self.names[token])
 
     def find(self, token: Any) -> int | None:
-        """The id of one token, or None."""
+        """Return the id of a token, or None if it is unknown."""
         try:
             return int(self.ids([token])[0])
         except InputError:
             return None
 
     def ids(self, tokens: Any, argument: str = "sequences") -> NDArray[np.int64]:
-        """Ids of tokens, given as names or as ids; ``argument`` is what errors speak of."""
+        """Convert names or ids to ids; errors blame ``argument``."""
         listed = list(tokens)
         if not self.by_name and all(map(_whole, listed)):
             try:
@@ -122,7 +122,7 @@ class Vocabulary:
             raise InputError(argument, "a list as a token", "words or whole numbers") from None
 
     def _grow(self, listed: list[Hashable], argument: str) -> None:
-        """Number the tokens that are new, in the order in which they come."""
+        """Number unknown tokens in order of appearance."""
         assert self.names is not None
         for token in dict.fromkeys(listed):
             if token not in self._index:
@@ -134,7 +134,7 @@ class Vocabulary:
             raise InputError(argument, f"{self.size} tokens", f"at most {LARGEST - 1} tokens")
 
     def check(self, ids: NDArray[Any], argument: str = "sequences") -> NDArray[np.int64]:
-        """Ids themselves, refused if one is outside of the vocabulary."""
+        """Return the ids; raise InputError if one is outside the vocabulary."""
         if ids.size == 0:
             return ids.astype(np.int64)
         low, high = int(ids.min()), int(ids.max())

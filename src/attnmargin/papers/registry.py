@@ -21,13 +21,13 @@ _FILES = (
 
 @cache
 def experiments() -> dict[str, Experiment]:
-    """Every figure that can be reproduced, in the order of the papers."""
+    """Return every reproducible figure, in the order of the papers."""
     found = [experiment for file in _FILES for experiment in file.EXPERIMENTS]
     return {experiment.name: experiment for experiment in sorted(found, key=_order)}
 
 
 def _order(experiment: Experiment) -> tuple[str, int, str]:
-    """Paper, then number of the figure, then name."""
+    """Return the sort key: paper, then figure number, then name."""
     paper, figure = experiment.name.split(":")
     digits = "".join(c for c in figure.split("-")[0] if c.isdigit())
     number = int(digits) if figure.startswith("fig") else 1000
@@ -43,7 +43,7 @@ def find(name: str) -> Experiment:
 
 
 def names_of(words: list[str]) -> list[str]:
-    """Names of experiments: single ones, or all of a paper."""
+    """Expand words to experiment names: single ones, or all of a paper."""
     known = list(experiments())
     names: list[str] = []
     for word in words:

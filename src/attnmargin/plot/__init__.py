@@ -1,4 +1,4 @@
-"""Results as matplotlib figures, which are returned and never shown."""
+"""Results as matplotlib figures; functions return figures and never show them."""
 
 from attnmargin.plot.figures import (
     alignment,

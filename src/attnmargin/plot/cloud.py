@@ -1,4 +1,4 @@
-"""A cloud of named points as SVG: rest on a point, and it tells its name."""
+"""A cloud of named points as SVG: hover over a point to see its name."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Ends = tuple[float, float]
 
 
 def cloud_svg(panel: Panel) -> str:
-    """Write one circle per point of a panel of points; its title is the label and both numbers."""
+    """Draw one circle per point of a panel; its tooltip shows the label and both numbers."""
     x, y = (_ends(np.concatenate([s[axis] for s in panel["series"]])) for axis in ("x", "y"))
     dots = [dot for k, series in enumerate(panel["series"]) for dot in _dots(series, k, x, y)]
     along, up = panel["axes"]
@@ -48,14 +48,14 @@ def _up(value: Any, ends: Ends) -> float:
 
 
 def _ends(values: NDArray[Any]) -> Ends:
-    """Both ends of an axis that shows values and zero, with some room."""
+    """Return the ends of an axis that shows the values and zero, with some room."""
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.04 * (high - low) or 1.0
     return low - room, high + room
 
 
 def _ticks(x: Ends, y: Ends) -> list[Markup]:
-    """Lines with numbers along both axes."""
+    """Draw grid lines with numbers along both axes."""
     parts = []
     bottom, line = _HEIGHT - _BELOW, {"stroke": "#8884"}
     for value in _round_values(*x):
@@ -74,7 +74,7 @@ def _ticks(x: Ends, y: Ends) -> list[Markup]:
 
 
 def _round_values(low: float, high: float) -> list[float]:
-    """Some round numbers between the ends."""
+    """Choose a few round numbers between the ends."""
     size = 10.0 ** np.floor(np.log10((high - low) / 4.0))
     step = next(size * k for k in (1.0, 2.0, 5.0, 10.0) if size * k >= (high - low) / 6.0)
     first, last = int(np.ceil(low / step)), int(np.floor(high / step))

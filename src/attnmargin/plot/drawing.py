@@ -1,4 +1,4 @@
-"""Plot data → matplotlib figures. Nothing is computed here, and nothing else calls matplotlib."""
+"""Plot data → matplotlib figures: drawing only, and the only module that uses matplotlib."""
 
 import textwrap
 import warnings
@@ -25,9 +25,9 @@ _STYLE: dict[str, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-_STAR, _DOT, _RING = 14.0, 4.0, 12.0  # sizes of marks, in points
-_TICK = 6.0  # width of a letter below the axis
-# The share of a panel that ticks and titles leave to the axes, about.
+_STAR, _DOT, _RING = 14.0, 4.0, 12.0  # marker sizes, in points
+_TICK = 6.0  # width of a letter in tick labels, in points
+# Approximate share of a panel that ticks and titles leave for the axes.
 _INSIDE = (0.8, 0.76)
 
 
@@ -57,17 +57,17 @@ def draw_panel(panel: Panel, size: tuple[float, float] = _SIZE) -> "Figure":
 
 
 def save(figure: "Figure", kind: str, stream: IO[bytes], transparent: bool = False) -> None:
-    """Write a figure as "png", "svg" or "pdf"; the same figure gives the same bytes."""
+    """Write a figure as "png", "svg" or "pdf"; the same figure yields the same bytes."""
     _, rc_context = _matplotlib()
     stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with rc_context({"svg.hashsalt": "attnmargin"}), warnings.catch_warnings():
-        # A word may be in a script that the font does not have.
+        # The font may lack the script of a word.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(stream, format=kind, dpi=110, metadata=stamp, transparent=transparent)
 
 
 def _matplotlib() -> tuple[Any, Any]:
-    """Import what draws, or raise MissingPackageError."""
+    """Import matplotlib, or raise MissingPackageError."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -92,13 +92,13 @@ def _draw_panel(axes: Any, panel: Panel, size: tuple[float, float]) -> None:
 
 
 def _colour(series: Series, k: int) -> str:
-    """The colour that a series asks for, or the k-th of the palette."""
+    """Return the colour that a series specifies, or the k-th of the palette."""
     colour = series.get("colour", k)
     return colour if isinstance(colour, str) else COLOURS[colour % len(COLOURS)]
 
 
 def _frame(axes: Any, panel: Panel) -> None:
-    """Set what must be known before names are placed."""
+    """Set limits and scales, which name placement depends on."""
     if "across" in panel:
         axes.set_xlim(*panel["across"])
     if "limits" in panel:
@@ -107,7 +107,7 @@ def _frame(axes: Any, panel: Panel) -> None:
         axes.set_aspect("equal")
     along, up = panel.get("logarithmic", (False, False))
     if along:
-        # A logarithm has no place for step 0; symlog has.
+        # A log scale cannot show step 0; symlog can.
         curves = [np.ravel(s["x"]) for s in panel["series"] if s["kind"] == "line"]
         x = np.concatenate([np.ones(1), *curves])
         scale = {"linthresh": x[x > 0].min(), "linscale": 0.4}
@@ -117,7 +117,7 @@ def _frame(axes: Any, panel: Panel) -> None:
 
 
 def _finish(axes: Any, panel: Panel, wide: float) -> None:
-    """Set ticks, grid and legend of axes that are so many typographic points wide."""
+    """Set ticks, grid and legend; the axes are ``wide`` typographic points wide."""
     if "ticks" in panel:
         narrow = sum(_TICK * (letters(tick) + 1) for tick in panel["ticks"]) > wide
         axes.set_xticks(range(len(panel["ticks"])), panel["ticks"], rotation=90 if narrow else 0)
@@ -129,13 +129,24 @@ def _finish(axes: Any, panel: Panel, wide: float) -> None:
         axes.grid(alpha=0.25)
     handles, names = axes.get_legend_handles_labels()
     if handles:
-        legend = axes.legend(fontsize=8 if len(names) <= 3 else 7, frameon=False)
+        bars = any(series["kind"] == "bar" for series in panel["series"])
+        place: dict[str, Any] = _room_above(axes) if bars else {}
+        legend = axes.legend(fontsize=8 if len(names) <= 3 else 7, frameon=False, **place)
         for text in legend.get_texts():
             text.set_parse_math(False)
 
 
+def _room_above(axes: Any) -> dict[str, Any]:
+    """Make room for a legend above bars, which leave it none; return where it goes."""
+    low, top = axes.get_ylim()
+    ticks = [tick for tick in axes.get_yticks() if low <= tick <= top]
+    axes.set_ylim(low, top + 0.25 * (top - low))
+    axes.set_yticks(ticks)
+    return {"loc": "upper center", "ncols": 2}
+
+
 def _whole(panel: Panel) -> bool:
-    """Whether a linear first axis counts things."""
+    """Test whether a linear first axis counts things."""
     counted = [series["x"] for series in panel["series"] if series["kind"] in ("line", "points")]
     plain = not panel.get("logarithmic", (False, False))[0]
     return plain and bool(counted) and all(np.asarray(x).dtype.kind in "iu" for x in counted)
@@ -162,7 +173,7 @@ def _points(axes: Any, series: Series, colour: str) -> None:
 
 
 def _bar(axes: Any, series: Series, colour: str, panel: Panel) -> None:
-    """Bars beside those of the other series, or over them."""
+    """Draw bars beside those of the other series, or over them."""
     bars = [own for own in panel["series"] if own["kind"] == "bar"]
     bars = [series] if panel.get("overlaid") else bars
     width = 0.8 / len(bars)
@@ -195,7 +206,7 @@ def _arrow(axes: Any, series: Series, colour: str) -> None:
 
 
 def _ends(series: Series) -> tuple[Any, Any]:
-    """The first and the last place of a series."""
+    """Return the first and the last point of a series."""
     places = np.stack((series["x"], series["y"]), -1)
     return tuple(places[0]), tuple(places[-1])
 
@@ -206,7 +217,7 @@ def _text(axes: Any, series: Series, colour: str) -> None:
 
 
 def _box(axes: Any, series: Series, colour: str) -> None:
-    """A word in a rounded box between two corners."""
+    """Draw a word in a rounded box between two corners."""
     from matplotlib.patches import FancyBboxPatch
 
     (left, low), (right, high) = _ends(series)
@@ -220,12 +231,12 @@ def _box(axes: Any, series: Series, colour: str) -> None:
 
 
 def _names(axes: Any, series: Series, panel: Panel, size: tuple[float, float]) -> None:
-    """Words beside their points; lengths are in typographic points."""
+    """Draw words beside their points; lengths are in typographic points."""
     wide, high = (72 * share * length for share, length in zip(_INSIDE, size, strict=True))
     if panel.get("square"):
         wide = high = min(wide, high)
     points, words = np.stack((series["x"], series["y"]), -1), series.get("labels", [])
-    axes.get_xlim()  # fits the axes to their data, which moves transData
+    axes.get_xlim()  # autoscale first: it changes transData
     shares = axes.transAxes.inverted().transform(axes.transData.transform(points))
     height = series.get("size", 10.0)
     places = place_names(shares * (wide, high), words, (wide, high), height)

@@ -1,4 +1,4 @@
-"""Results → matplotlib figures, for notebooks and papers; none of them is shown."""
+"""Results → matplotlib figures, for notebooks and papers; figures are returned, never shown."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from attnmargin.training.trajectory import Trajectory
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Tokens of either class that have their name in a scatter plot.
+# Named tokens per class in a scatter plot.
 _NAMED = 6
 _TOKENS = (
     "The star is the selected token, rings mark support tokens. Attention grows along the arrow; "
@@ -50,14 +50,14 @@ def tokens(
 ) -> "Figure":
     """Draw the tokens of one sequence, the selected one as a star, and the margin below it.
 
-    Tokens of more than two coordinates are seen on a plane in which ``W_mm z``, the direction of
-    growing attention, runs to the right.
+    Tokens with more than two coordinates are projected to a plane in which ``W_mm z``, the
+    direction of growing attention, points to the right.
 
     Args:
-        prediction: of one instance; take ``prediction[index]`` of a batch.
-        sequence: which one, from 0.
+        prediction: for one instance; take ``prediction[index]`` of a batch.
+        sequence: index of the sequence, from 0.
         words: names of all tokens, n rows of T.
-        confirmation: draws the way of ``W(k) z`` in training.
+        confirmation: adds the path of ``W(k) z`` in training.
 
     Example:
         >>> import attnmargin as am
@@ -85,10 +85,10 @@ def tokens(
 
 
 def alignment(confirmation: Confirmation) -> "Figure":
-    """Draw how the weights turn to the predicted direction ``W_mm`` in training.
+    """Draw how the weights turn towards the predicted direction ``W_mm`` in training.
 
     Args:
-        confirmation: of one instance, or of a batch: mean and band.
+        confirmation: of one instance; or of a batch, drawn as mean and band.
 
     Example:
         >>> import attnmargin as am
@@ -104,10 +104,10 @@ def alignment(confirmation: Confirmation) -> "Figure":
 
 
 def attention(confirmation: Confirmation) -> "Figure":
-    """Draw the share of attention that the predicted tokens have in training.
+    """Draw the share of attention on the predicted tokens in training.
 
     Args:
-        confirmation: of one instance, or of a batch: mean and band.
+        confirmation: of one instance; or of a batch, drawn as mean and band.
 
     Example:
         >>> import attnmargin as am
@@ -121,11 +121,11 @@ def attention(confirmation: Confirmation) -> "Figure":
 
 
 def trajectory(run: Trajectory, solution: Solution | None = None) -> "Figure":
-    """Draw loss, largest softmax entry and ``‖W‖`` of a run; of a batch the mean with a band.
+    """Draw loss, largest softmax entry and ``‖W‖`` of a run; for a batch, the mean with a band.
 
     Args:
-        run: with its weights, as :func:`attnmargin.train` keeps them.
-        solution: adds 1 − correlation of W with ``solution.W``; of the same batch, or of none.
+        run: a run that kept its weights, as :func:`attnmargin.train` returns.
+        solution: adds 1 − correlation of W with ``solution.W``; of the same batch, or unbatched.
 
     Example:
         >>> import attnmargin as am
@@ -143,12 +143,12 @@ def trajectory(run: Trajectory, solution: Solution | None = None) -> "Figure":
 
 
 def margins(solution: Solution) -> "Figure":
-    """Draw a bar per row: by how much the selected token wins; support rows touch the margin.
+    """Draw one bar per row: by how much the selected token wins; support rows touch the margin.
 
-    A problem of many rows has a bar per sequence, for its closest rival.
+    A problem with many rows gets one bar per sequence, for its closest rival.
 
     Args:
-        solution: of one problem; take ``solution[index]`` of a batch.
+        solution: for one problem; take ``solution[index]`` of a batch.
 
     Example:
         >>> import attnmargin as am
@@ -183,7 +183,7 @@ def graph(graphs: TokenGraphs, last: Any) -> "Figure":
 def scatter(importance: TokenImportance) -> "Figure":
     """Draw the tokens of a corpus: ⟨E, p⟩ and ⟨E, v⟩ against the posterior difference.
 
-    Without a trained model: how often they occur.
+    Without a trained model, draw the frequency of tokens instead.
 
     Args:
         importance: see :func:`attnmargin.text.token_importance`.
@@ -205,7 +205,7 @@ def scatter(importance: TokenImportance) -> "Figure":
 
 
 def picture(picture: Picture) -> "Figure":
-    """Draw a picture from its plot data, such as a figure of the papers.
+    """Draw a picture from its plot data, for example a figure of the papers.
 
     Args:
         picture: a :class:`Picture` with at least one :class:`Panel`.

@@ -1,4 +1,4 @@
-"""Where everything of the drawing of a token-priority graph stands, in pixels."""
+"""Geometry of the drawing of a token-priority graph, in pixels."""
 
 from dataclasses import dataclass
 from typing import final
@@ -11,33 +11,33 @@ from attnmargin.graphs.layout import layout
 from attnmargin.plot.labels import letters, shortened
 
 Floats = NDArray[np.float64]
-# Height of a box, distance of rows, and room around the drawing.
+# Box height, row spacing, and margin of the drawing.
 _TALL, _ROW, _ROOM = 26.0, 84.0, 6.0
-# Width of a letter, room beside a name in its box, and between boxes; letters of a name at most.
+# Letter width, padding of a name in its box, gap between boxes, and longest name in letters.
 _LETTER, _PAD, _GAP, _LONGEST = 8.0, 16.0, 14.0, 14
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class GraphPlan:
-    """Boxes, rings, arrows and lines between layers, from the upper left corner ``(0, 0)``.
+    """Boxes, rings, arrows and lines between layers; the origin is the upper left corner.
 
-    Rings are around components of several tokens. Inside a component all edges are arrows, between
-    components those that no others imply, from ring to ring.
+    Rings surround components of several tokens. Inside a component, arrows show all edges. Between
+    components, arrows run from ring to ring and show the edges that no others imply.
     """
 
     size: Floats  # (2,): width and height
     names: list[str]
-    words: list[str]  # the names as they are written, the long ones shortened
-    places: Floats  # (N, 2): middles of boxes
+    words: list[str]  # the names as written, long ones shortened
+    places: Floats  # (N, 2): centres of boxes
     halves: Floats  # (N, 2): half widths and heights of boxes
-    rings: Floats  # (C, 2, 2): middles, half widths and heights
+    rings: Floats  # (C, 2, 2): centres; half widths and heights
     arrows: Floats  # (A, 2, 2): tails and heads
     between: Floats  # (L,): heights between layers
 
 
 def graph_plan(graph: TokenGraph) -> GraphPlan:
-    """Plan a drawing that holds every box and ring, however long the names are."""
+    """Plan a drawing that fits every box and ring, however long the names are."""
     plan, names = layout(graph), [graph.vocabulary.name(int(k)) for k in graph.tokens]
     words = [shortened(name, _LONGEST) for name in names]
     halves = np.array([(_PAD + _LETTER * letters(word), _TALL) for word in words]) / 2.0
@@ -65,7 +65,7 @@ def graph_plan(graph: TokenGraph) -> GraphPlan:
 def _around(
     graph: TokenGraph, offset: Floats, halves: Floats, unit: Floats, radius: Floats
 ) -> Floats:
-    """Half sizes of rings around components, ``(C, 2)``, large enough for the boxes inside."""
+    """Compute half sizes of rings around components, ``(C, 2)``, to enclose the boxes inside."""
     corner = np.linalg.norm((np.abs(offset) + halves + 4.0) / np.abs(unit), axis=-1)
     needed = radius.copy()
     np.maximum.at(needed, graph.component, corner)
@@ -73,13 +73,13 @@ def _around(
 
 
 def _arrows(graph: TokenGraph, at: Floats, half: Floats, rings: tuple[Floats, Floats]) -> Floats:
-    """Arrows inside components from box to box, and between them from ring to ring."""
+    """Place arrows inside components from box to box, and between them from ring to ring."""
     inside = [_arrow(at[i], at[j], half[i], half[j]) for i, j in graph.inner]
     first = np.array([(graph.component == c).argmax() for c in range(len(graph.layer))])
     several = (np.bincount(graph.component) > 1)[:, None]
     middle = np.where(several, rings[0], at[first])
     border = np.where(several, rings[1], half[first])
-    # A ring is an ellipse, which reaches less far than its box.
+    # A ring is an ellipse: its border is closer to the centre than that of its bounding box.
     power = np.where(several[:, 0], 2.0, np.inf)
     between = [
         _arrow(middle[c], middle[e], border[c], border[e], (power[c], power[e]))
@@ -95,7 +95,7 @@ def _arrow(
     after: Floats,
     power: tuple[float, float] = (np.inf, np.inf),
 ) -> Floats:
-    """A line from border to border, a little to the side, so that arrows to and fro are two."""
+    """Draw a line from border to border, shifted sideways so that opposite arrows stay apart."""
     way = (head - tail) / np.linalg.norm(head - tail)
     side = 4.0 * np.array([-way[1], way[0]])
     a = tail + side + _reach(way, before, power[0]) * way
@@ -104,8 +104,8 @@ def _arrow(
 
 
 def _reach(way: Floats, half: Floats, power: float) -> float:
-    """How far the border of a shape of some half size lies from its middle along a direction.
+    """Compute the distance from the centre of a shape to its border along a direction.
 
-    Power 2 is an ellipse, ∞ a box.
+    Power 2 means an ellipse, ∞ a box.
     """
     return 1.0 / float(np.linalg.norm(way / half, power))

@@ -6,7 +6,7 @@ from attnmargin.plot.svg import Markup, element, straight
 
 
 def graph_markup(graph: TokenGraph) -> str:
-    """Write tokens in boxes, arrows to what they dominate, and a line between layers."""
+    """Draw tokens in boxes, arrows to the tokens they dominate, and a line between layers."""
     plan = graph_plan(graph)
     width, height = plan.size
     parts = [_between(y, width) for y in plan.between]

@@ -7,18 +7,18 @@ from attnmargin.plot.graph_geometry import Floats, graph_plan
 from attnmargin.plot.labels import letters, shortened
 from attnmargin.plot.panels import GREY, INK, Panel, series_at
 
-_PIXELS = 96.0  # in an inch
-_LETTER = 0.088  # width of a letter of the title, in inches
+_PIXELS = 96.0  # per inch
+_LETTER = 0.088  # width of a letter in the title, in inches
 _TURN = np.linspace(0.0, 2.0 * np.pi, 91)
 
 
 def graph_panel(graph: TokenGraph) -> tuple[Panel, tuple[float, float]]:
-    """Show tokens in boxes and arrows to what they dominate; also return the size in inches."""
+    """Show tokens in boxes and arrows to those they dominate; also return the size in inches."""
     plan = graph_plan(graph)
     width, height = (float(length) for length in plan.size)
 
     def up(places: Floats) -> Floats:
-        """Pixels count from above, plots from below."""
+        """Flip y: pixels count from the top, plots from the bottom."""
         return places * (1.0, -1.0) + (0.0, height)
 
     lines = [up(np.array([(0.0, y), (width, y)])) for y in plan.between]
@@ -43,6 +43,6 @@ def graph_panel(graph: TokenGraph) -> tuple[Panel, tuple[float, float]]:
         across=(0.0, width),
         limits=(0.0, height),
     )
-    # The title needs a line of its own, and the axes a little room.
+    # The title needs its own line, and the axes a little room.
     wide = max(width / _PIXELS, _LETTER * letters(title)) + 0.1
     return panel, (wide, height / _PIXELS + 0.4)

@@ -1,4 +1,4 @@
-"""Tokens of a corpus → plot data: clouds of points, one per token."""
+"""Tokens of a corpus → plot data: clouds with one point per token."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from attnmargin.plot.labels import shortened
 from attnmargin.plot.panels import GREY, Panel, Series
 from attnmargin.text.tokens.importance import TokenImportance
 
-# Points of a picture.
+# Maximum number of points in a picture.
 _MOST = 3000
 _PRODUCTS = (
     ("how much attention tokens get", "attention that a token gets (⟨E, p⟩)"),
@@ -18,10 +18,10 @@ _PRODUCTS = (
 
 
 def cloud_panels(found: TokenImportance, named: int = 0) -> list[Panel]:
-    """Show ⟨E, p⟩ and ⟨E, v⟩ against the posterior difference; without a model the frequency.
+    """Show ⟨E, p⟩ and ⟨E, v⟩ against the posterior difference; without a model, the frequency.
 
     Args:
-        named: how many tokens of either class get their name in the picture.
+        named: number of tokens per class with their name in the picture.
     """
     places = np.argsort(-found.statistics.count, kind="stable")[:_MOST]
     places = places[found.statistics.count[places] > 0]

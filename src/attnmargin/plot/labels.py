@@ -1,4 +1,4 @@
-"""How long names are, and where they stand beside their points, so that they can be read."""
+"""Lengths of names, and readable positions for them beside their points."""
 
 from itertools import product
 from unicodedata import combining, east_asian_width
@@ -6,7 +6,7 @@ from unicodedata import combining, east_asian_width
 import numpy as np
 from numpy.typing import NDArray
 
-# Half of the room of a mark, and the height of a line and width of a letter, at font size 1.
+# Half size of a mark; line height and letter width, both at font size 1.
 _MARK, _HEIGHT, _WIDTH = 5.0, 1.1, 0.58
 
 
@@ -22,7 +22,7 @@ def letters(name: str) -> int:
 
 
 def shortened(name: str, most: int) -> str:
-    """Cut a name after so many letter widths, and end it with "…" where it was cut.
+    """Cut a name to ``most`` letter widths; a cut name ends with "…".
 
     Example:
         >>> from attnmargin.plot.labels import shortened
@@ -41,17 +41,17 @@ def place_names(
     frame: tuple[float, float],
     size: float = 10.0,
 ) -> NDArray[np.float64]:
-    """Find lower left corners of names, relative to their points, ``(T, 2)``, one after the other.
+    """Place names one by one; return their lower left corners relative to the points, ``(T, 2)``.
 
-    Each name takes the place around its point that covers the least of names, marks and what is
-    outside of the frame; the upper right where that is free. All lengths are in the unit of the
-    font size.
+    Each name takes the position around its point with the least overlap with names, marks and the
+    outside of the frame; the upper right if that is free. All lengths use the unit of the font
+    size.
 
     Args:
-        points: ``(T, 2)``, from the lower left corner of the frame.
-        names: one each.
-        frame: width and height.
-        size: of the font.
+        points: ``(T, 2)``, relative to the lower left corner of the frame.
+        names: one per point.
+        frame: width and height of the frame.
+        size: font size.
 
     Example:
         >>> import numpy as np
@@ -60,7 +60,7 @@ def place_names(
         array([[  7.,   5.],
                [  7., -16.]])
     """
-    boxes = np.concatenate((points - _MARK, points + _MARK), -1)  # what is taken
+    boxes = np.concatenate((points - _MARK, points + _MARK), -1)  # taken
     frames = np.array([[0.0, 0.0, *frame]])
     found = []
     for point, name in zip(points, names, strict=True):
@@ -75,7 +75,7 @@ def place_names(
 
 
 def _around(width: float, height: float) -> NDArray[np.float64]:
-    """Places around a point: to the right and to the left, above and below, near and farther."""
+    """List positions around a point: right and left, above and below, near and farther."""
     aside = (7.0, -7.0 - width, -width / 2)
     up = (5.0, -5.0 - height)
     far = (5.0 + height, -5.0 - 2 * height, 5.0 + 2 * height, -5.0 - 3 * height)
@@ -85,7 +85,7 @@ def _around(width: float, height: float) -> NDArray[np.float64]:
 
 
 def _shared(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The area that each box, ``(P, 4)``, shares with all others, ``(M, 4)``, together."""
+    """Compute the total area that each box, ``(P, 4)``, shares with the others, ``(M, 4)``."""
     a, b = boxes[:, None], others[None]
     sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
     area: NDArray[np.float64] = sides.clip(0.0).prod(-1).sum(-1)

@@ -15,20 +15,20 @@ from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.words import Words
 from attnmargin.training.measures import misalignment
 
-# Size of a picture of tokens and of one of curves, in inches.
+# Sizes of a token picture and of a curve picture, in inches.
 TOKEN_SIZE, CURVE_SIZE = (3.9, 3.5), (4.4, 3.4)
-# Below this, 1 − correlation is rounding.
+# Below this, 1 − correlation is rounding error.
 _EXACT = 1e-16
 Ends = tuple[float, float]
 
 
 def token_panel(prediction: Prediction, words: Words, i: int, result: Confirmation | None) -> Panel:
-    """Show sequence i in the plane of its tokens, or in a projection where they are wider than 2.
+    """Show the tokens of sequence i in their plane, or in a projection if they have d > 2.
 
-    The projection shows the direction ``W z`` along the first axis and, along the second, what
-    spreads the tokens most across it. Attention grows along the arrow. The solid line passes
-    through the selected token and the dashed line lies one margin below it: every other token is
-    on or behind it. The dotted curve is the way of ``W(k) z`` in training, scaled to the picture.
+    In the projection, the first axis is the direction ``W z``; the second is the direction across
+    it in which the tokens spread most. Attention grows along the arrow. The solid line passes
+    through the selected token. The dashed line lies one margin below it, and every other token is
+    on or behind it. The dotted curve is the path of ``W(k) z`` in training, scaled to fit.
     """
     data, seen = prediction.data, words.visible[i].cpu()
     flat = data.d == 2
@@ -64,14 +64,14 @@ def token_panel(prediction: Prediction, words: Words, i: int, result: Confirmati
 
 
 def _limits(values: NDArray[Any], room: float) -> Ends:
-    """Both ends of an axis that shows values and the origin, with room for names."""
+    """Return the ends of an axis that shows the values and the origin, with room for names."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     width = max(high - low, 1e-9)
     return low - room * width, high + (room + 0.1) * width
 
 
 def _strip(direction: NDArray[Any], selected: NDArray[Any], x: Ends) -> list[Series]:
-    """The lines of equal attention through the selected token and one margin below; an arrow."""
+    """Draw lines of equal attention through the selected token and one margin below; an arrow."""
     size = float(direction @ direction)
     if size == 0.0 or not len(selected):
         return []
@@ -87,7 +87,7 @@ def _strip(direction: NDArray[Any], selected: NDArray[Any], x: Ends) -> list[Ser
 
 
 def _path(path: Tensor, x: Ends, y: Ends) -> list[Series]:
-    """The way of ``W(k) z``, with the logarithm of its lengths, so that its beginning is seen."""
+    """Draw the path of ``W(k) z`` with logarithmic lengths, so that its beginning is visible."""
     size = torch.linalg.vector_norm(path, dim=-1, keepdim=True)
     if float(size.max()) == 0.0:
         return []
@@ -96,7 +96,7 @@ def _path(path: Tensor, x: Ends, y: Ends) -> list[Series]:
 
 
 def _fitted(path: NDArray[Any], x: Ends, y: Ends) -> NDArray[Any]:
-    """A path from the origin, scaled until it just stays inside of the axes."""
+    """Scale a path from the origin until it just fits inside the axes."""
     ends = [(path[:, k].min(), path[:, k].max(), axis) for k, axis in ((0, x), (1, y))]
     ratios = [bound / value for low, high, (least, most) in ends
               for value, bound in ((low, least), (high, most)) if value * bound > 0]  # fmt: skip
@@ -105,7 +105,7 @@ def _fitted(path: NDArray[Any], x: Ends, y: Ends) -> NDArray[Any]:
 
 
 def _plane(X: Tensor, direction: Tensor) -> Tensor:
-    """Two orthonormal rows: a direction, and the widest spread of tokens across it."""
+    """Return two orthonormal rows: a direction, and the widest spread of tokens across it."""
     size = direction.norm()
     first = direction / size if float(size) > 0 else torch.eye(len(direction), dtype=X.dtype)[0]
     rest = X - X.mean(0)
@@ -117,7 +117,7 @@ def _plane(X: Tensor, direction: Tensor) -> Tensor:
 
 
 def alignment_panel(result: Confirmation) -> Panel:
-    """Show how far the weights are from the predicted direction in training."""
+    """Show how far the weights are from the predicted direction during training."""
     run, direction = result.run, result.prediction.direction.nan_to_num(nan=0.0)
     off = misalignment(run.W, direction).clamp_min(_EXACT)
     return Panel(
@@ -129,7 +129,7 @@ def alignment_panel(result: Confirmation) -> Panel:
 
 
 def attention_panel(result: Confirmation) -> Panel:
-    """Show the share of attention that the predicted tokens have in training."""
+    """Show the share of attention on the predicted tokens during training."""
     run, own = result.run, result.prediction
     share = torch.stack([_share(own, W) for W in run.W]).flatten(1 + len(own.data.batch_shape))
     return Panel(
@@ -144,6 +144,6 @@ def attention_panel(result: Confirmation) -> Panel:
 
 
 def _share(prediction: Prediction, W: Tensor) -> Tensor:
-    """Attention of the predicted tokens, one number per query; 1 where a query sees no token."""
+    """Compute the attention on the predicted tokens, per query; 1 if a query sees no token."""
     s = probabilities(prediction.data, W)
     return s.where(prediction.chosen, 0.0).sum(-1).where(s.sum(-1) > 0, 1.0)

@@ -11,7 +11,7 @@ from attnmargin.margin.solution import Solution
 from attnmargin.plot.bands import array
 from attnmargin.plot.panels import GREY, Panel, Picture, Series
 
-# Bars with a name at most, and rows that have a bar each; of more rows each sequence has one.
+# Most bars with names, and most rows with a bar each; above, each sequence has one bar.
 _NAMED, _MOST = 24, 120
 _CAPTION = (
     "Every bar is one demand that a token wins over another: how far apart their logits are for "
@@ -21,7 +21,7 @@ _CAPTION = (
 
 
 def margin_picture(solution: Solution) -> Picture:
-    """Show the margin of every row of one problem; of many rows the smallest of each sequence."""
+    """Show the margin of every row of one problem; with many rows, the smallest per sequence."""
     problem = solution.problem
     there = array(problem.mask)
     if not there.any():
@@ -69,7 +69,7 @@ def _bars(height: NDArray[Any], kinds: NDArray[Any], words: list[str], axis: str
 
 
 def _names(solution: Solution, there: NDArray[Any]) -> list[tuple[str, str]]:
-    """What each row is about, and the sequence or graph that it belongs to."""
+    """Name each row, and the sequence or graph that it belongs to."""
     own, shape = solution.problem.names, solution.problem.mask.shape
     parts = (own.sequence, own.position, own.chosen, own.other)
     rows = np.stack([array(part.expand(shape))[there] for part in parts], -1)
@@ -84,7 +84,7 @@ def _name(sequence: int, position: int, chosen: int, other: int) -> tuple[str, s
 def _smallest(
     height: NDArray[Any], guards: NDArray[Any], equal: NDArray[Any], names: list[tuple[str, str]]
 ) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
-    """The smallest margin of each sequence, and whether it is one of the support."""
+    """Find the smallest margin of each sequence, and whether the sequence has a support row."""
     subjects = np.array([subject for _, subject in names])[~equal]
     words, first = np.unique(subjects, return_index=True)
     order = np.argsort(first)

@@ -1,4 +1,4 @@
-"""SVG as text: elements written by hand, and matplotlib figures that stand in a page."""
+"""SVG as text: hand-written elements, and matplotlib figures to embed in a page."""
 
 import hashlib
 import io
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 @final
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
 
 def number(value: float) -> str:
-    """Round to 0.1, the finest that a screen shows."""
+    """Round to 0.1, the finest step that a screen shows."""
     return f"{round(float(value), 1) + 0.0:.1f}".removesuffix(".0")
 
 
 def element(tag: str, attributes: Mapping[str, Any] | None = None, *children: str) -> Markup:
-    """Write one element; plain strings are escaped, numbers are rounded to 0.1.
+    """Write one element; escape plain strings and round numbers to 0.1.
 
     Args:
-        attributes: strings or numbers by name; None leaves one out.
-        children: what :func:`element` returned, or plain text.
+        attributes: strings or numbers by name; None omits an attribute.
+        children: results of :func:`element`, or plain text.
 
     Example:
         >>> from attnmargin.plot.svg import element
@@ -49,12 +49,12 @@ def _attribute(value: Any) -> str:
 
 
 def straight(*places: Iterable[float]) -> str:
-    """Write the ``d`` of a path that runs straight from place to place."""
+    """Write the ``d`` of a path of straight lines between points."""
     return "M" + "L".join(" ".join(map(number, place)) for place in places)
 
 
 def embedded(figure: "Figure", description: str) -> str:
-    """Write a figure as text that can stand in a page, in the colour of the text around it."""
+    """Write a figure as SVG to embed in a page, in the colour of the surrounding text."""
     stream = io.BytesIO()
     save(figure, "svg", stream, transparent=True)
     text = _own_names(stream.getvalue().decode().replace(INK, "currentColor"))
@@ -63,7 +63,7 @@ def embedded(figure: "Figure", description: str) -> str:
 
 
 def _own_names(text: str) -> str:
-    """Give a picture ids that no other picture of the page has."""
+    """Make the ids of a picture unique within the page."""
     prefix = f"p{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)
     return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{prefix}", text)

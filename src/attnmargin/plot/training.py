@@ -9,12 +9,12 @@ from attnmargin.plot.panels import Panel, Picture
 from attnmargin.training.measures import misalignment
 from attnmargin.training.trajectory import Trajectory
 
-# Below this, 1 − correlation is rounding.
+# Below this, 1 − correlation is rounding error.
 _EXACT = 1e-16
 
 
 def trajectory_picture(run: Trajectory, solution: Solution | None = None) -> Picture:
-    """Show loss, largest softmax entry and length of W, and how far W is from a solution."""
+    """Show the loss, the largest softmax entry, the norm of W, and its distance from a solution."""
     along = "path length (arc length, or norm R)" if run.steps.is_floating_point() else (
         "training step")  # fmt: skip
     least, most = float(run.loss.min()), float(run.loss.max())

@@ -1,1 +1,1 @@
-"""Records and sentences: what is said of a result, once, for terminal and page alike."""
+"""Records and sentences that describe results, shared by terminal and pages."""

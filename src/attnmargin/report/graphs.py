@@ -6,7 +6,7 @@ from typing import Any
 from attnmargin.base.words import counted
 from attnmargin.graphs import Next, Rule, TokenGraph, TokenGraphs
 
-# What each rule means, in plain words.
+# Each rule in plain words.
 RULES = {
     "retrieval": "one token dominates all others of the prompt: attention retrieves it (Theorem 3)",
     "alone": "the prompt has no other token",
@@ -18,7 +18,7 @@ RULES = {
 
 
 def next_record(answer: Next) -> dict[str, Any]:
-    """What comes next, as it stands in JSON."""
+    """Describe the next-token prediction, ready for JSON."""
     margin = answer.margin if math.isfinite(answer.margin) else None
     alone = answer.rule == Rule.RETRIEVAL and not answer.beaten
     return {
@@ -33,7 +33,7 @@ def next_record(answer: Next) -> dict[str, Any]:
 
 
 def graph_record(graph: TokenGraph) -> dict[str, Any]:
-    """One graph, with its components from the highest priority down."""
+    """Describe one graph, with its components from the highest priority down."""
     name = graph.vocabulary.name
     return {
         "last": graph.name,
@@ -48,7 +48,7 @@ def graph_record(graph: TokenGraph) -> dict[str, Any]:
 
 
 def graphs_record(graphs: TokenGraphs, *, details: bool = True) -> dict[str, Any]:
-    """All numbers about graphs; ``details`` for every graph as well."""
+    """Describe all graphs in numbers; ``details`` adds a record per graph."""
     samples = graphs.samples
     record: dict[str, Any] = {
         "samples": None if samples is None else samples.n,
@@ -69,7 +69,7 @@ def graphs_record(graphs: TokenGraphs, *, details: bool = True) -> dict[str, Any
 
 
 def findings(record: dict[str, Any]) -> list[str]:
-    """What a record of graphs says, in sentences."""
+    """State in sentences what a record of graphs shows."""
     count = "A stream" if record["samples"] is None else counted(record["samples"], "sequence")
     lines = [
         f"{count} over {record['vocabulary']:,} different tokens: "

@@ -1,4 +1,4 @@
-"""Numbers as JSON and tables show them."""
+"""Numbers formatted for JSON and tables."""
 
 import math
 from typing import SupportsFloat
@@ -11,10 +11,10 @@ def number(x: SupportsFloat) -> float | None:
 
 
 def plain_number(value: float) -> str:
-    """Write a count in full, any other number with four digits."""
+    """Format a count in full, any other number with four digits."""
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.4g}"
 
 
 def short(value: float | None, digits: str) -> str:
-    """Write a number in a format, "–" for None."""
+    """Format a number by a format such as ".3g"; None becomes "–"."""
     return "–" if value is None else format(value, digits)

@@ -63,7 +63,7 @@ def _member(
 
 
 def _as_said(one: Prediction, training: dict[str, Any] | None) -> bool:
-    """Whether training, if there was any, ended where the verdict says."""
+    """Test whether training, if any, ended where the verdict says."""
     if training is None:
         return True
     if one.verdict == Verdict.DEPENDS and one.search is not None:
@@ -72,7 +72,7 @@ def _as_said(one: Prediction, training: dict[str, Any] | None) -> bool:
 
 
 def _tokens(one: Prediction) -> list[list[int]]:
-    """Support tokens as [sequence, token], or [sequence, query, token]."""
+    """List support tokens as [sequence, token], or [sequence, query, token]."""
     places: list[list[int]] = one.support.nonzero().tolist()
     return places
 

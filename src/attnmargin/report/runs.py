@@ -1,4 +1,4 @@
-"""Training runs beside their SVMs as records, ready for JSON."""
+"""Training runs and their SVMs as records, ready for JSON."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ def _status(statuses: Any, index: tuple[int, ...]) -> Status:
 
 
 def _support(solution: Solution, index: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The support rows of one problem: names, what each demands, and its multiplier."""
+    """Describe the support rows of one problem: names, requirement and multiplier of each."""
     member, dual = solution.problem[index], solution.dual[index]
     rows = solution.support[index].nonzero().flatten().tolist()
     shape = (*solution.problem.batch_shape, solution.problem.M)
@@ -43,7 +43,7 @@ def _support(solution: Solution, index: tuple[int, ...]) -> list[dict[str, Any]]
 
 
 def solution_record(solution: Solution) -> dict[str, Any]:
-    """Everything about a solution but the arrays, ready for JSON."""
+    """Describe a solution, all but its arrays, ready for JSON."""
     results = []
     unique = np.asarray(uniqueness(solution))
     for index in solution.problem.members():
@@ -74,7 +74,7 @@ def solution_record(solution: Solution) -> dict[str, Any]:
 
 
 def verification_record(file: Path) -> dict[str, Any]:
-    """What the numbers of a solution file prove, beside what the file claims."""
+    """Compare what the numbers in a solution file prove with what the file claims."""
     solution = Solution.load(file)
     claimed = read_npz(file, needs=("status",))["status"]
     if claimed.shape != tuple(solution.problem.batch_shape):

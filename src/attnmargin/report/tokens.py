@@ -1,4 +1,4 @@
-"""Which tokens decide, as a record, table cells and a sentence."""
+"""Decisive tokens as a record, table cells and a sentence."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def importance_record(
 
 
 def token_cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """The head and the cells of a table of tokens."""
+    """Return the header and the cells of a table of tokens."""
     trained = bool(rows) and "with p" in rows[0]
     head = ["token", "seen", "posterior difference", "signed frequency α"]
     head += ["⟨E, v⟩", "⟨E, p⟩"] if trained else []
@@ -37,7 +37,7 @@ def token_cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
 
 
 def agreement_sentence(own: dict[str, Any]) -> str:
-    """How far the trained model agrees with the statistics."""
+    """Say how far the trained model agrees with the statistics."""
     if own["sign agreement"] is None:
         return (
             f"no token that was seen at least {own['seen at least']} times has a posterior "

@@ -1,4 +1,4 @@
-"""Corpora and word pieces; the classifier of paper B; the tokens that decide (paper D)."""
+"""Corpora and word pieces; the classifier of paper B; decisive tokens (paper D)."""
 
 from attnmargin.text.classifier.training import Recipe, TextRun, train_text
 from attnmargin.text.classifier.transformer import Shape, TextClassifier

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: tensors and record in one file, from which a stopped run goes on."""
+"""Checkpoints of a run: tensors and record in one file, from which a stopped run resumes."""
 
 import json
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from attnmargin.base.safetensors import read_tensors, write_tensors
 Record = dict[str, Any]
 # One row per epoch.
 History = list[dict[str, float]]
-# What makes two runs the same; more epochs are welcome.
+# Settings that must agree for two runs to be the same; the number of epochs may grow.
 _SETTINGS = ("shape", "recipe")
 
 
 @final
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder with ``model.safetensors``, which holds all, and ``run.json``, its record to read.
+    """A folder with ``model.safetensors``, which holds everything, and ``run.json``, for humans.
 
-    A record has ``recipe`` and ``history``, ``shape`` if the model has one, and ``data``, a digest
-    of the texts.
+    A record has ``recipe``, ``history``, ``shape`` if the model has one, and ``data``, a digest of
+    the texts.
     """
 
     folder: Path
 
     @classmethod
     def at(cls, out: str | Path) -> Self:
-        """Open the folder of a run, and make it if it is missing."""
+        """Open the folder of a run; create it if it is missing."""
         return cls(make_folder(out, "out"))
 
     @property
@@ -40,16 +40,16 @@ class Checkpoint:
         return self.folder / "model.safetensors"
 
     def save(self, tensors: dict[str, Tensor], record: Record) -> None:
-        """Write tensors and record whole, then a copy of the record."""
+        """Write tensors and record atomically, then a copy of the record."""
         text = json.dumps(record, indent=1)
         write_tensors(self.path, tensors, {"run": text})
         write_whole(self.folder / "run.json", lambda stream: stream.write(f"{text}\n".encode()))
 
     def load(self, own: Record) -> tuple[dict[str, Tensor], History] | None:
-        """Read tensors and history of the run with the record ``own``, or None at its start.
+        """Read tensors and history of the run with record ``own``; None if there is no checkpoint.
 
         Raises:
-            InputError: the folder holds another run, or a file that is no checkpoint.
+            InputError: the folder holds another run, or the file is not a checkpoint.
         """
         if not self.path.is_file():
             return None
@@ -64,7 +64,7 @@ class Checkpoint:
             raise self.unfit(error) from None
 
     def unfit(self, error: Exception) -> InputError:
-        """Say in one sentence why the file is no checkpoint of this run."""
+        """Explain in one sentence why the file is not a checkpoint of this run."""
         reason = " ".join(str(error).split())[:60]
         if isinstance(error, KeyError):
             reason = f"without {reason}"
@@ -81,7 +81,7 @@ class Checkpoint:
 
 
 def _settings(record: Record, parts: list[str]) -> Record:
-    """Collect what a run depends on, by name."""
+    """Collect the settings that a run depends on, by name."""
     found: Record = {"corpus": record.get("data")}
     for part in parts:
         found |= record[part]

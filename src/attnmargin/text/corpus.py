@@ -23,12 +23,12 @@ _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus(Summarised):
-    """n texts with labels 0 and 1; ``classes`` are what these are called."""
+    """n texts with labels 0 and 1; ``classes`` holds the names of the labels."""
 
     texts: list[str]
     labels: NDArray[np.int64]  # (n,)
     classes: tuple[str, str]
-    splits: list[str] | None = None  # of every text, such as "train" and "test"
+    splits: list[str] | None = None  # one per text, such as "train" and "test"
 
     def summary(self) -> dict[str, str]:
         """Return the numbers of texts, by class."""
@@ -39,13 +39,13 @@ class Corpus(Summarised):
         return len(self.texts)
 
     def part(self, keep: Iterable[int] | NDArray[Any]) -> "Corpus":
-        """Some of the texts."""
+        """Select some of the texts."""
         places = [int(i) for i in keep]
         splits = None if self.splits is None else [self.splits[i] for i in places]
         return Corpus([self.texts[i] for i in places], self.labels[places], self.classes, splits)
 
     def split(self, name: str) -> "Corpus":
-        """The texts of one split."""
+        """Select the texts of one split."""
         if self.splits is None or name not in self.splits:
             found = "none" if self.splits is None else ", ".join(sorted(set(self.splits)))
             raise InputError("split", repr(name), f"one of the splits of the data: {found}")
@@ -59,14 +59,14 @@ def read_corpus(
     *,
     drop: Iterable[object] = (),
 ) -> Corpus:
-    """Labelled texts from ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``, or a folder.
+    """Read labelled texts from ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``, or a folder.
 
-    A folder has the layout of the official review data: ``pos/*.txt`` and ``neg/*.txt``, or these
-    within ``train`` and ``test``. Tables may have a column ``split``.
+    A folder has the layout of the official review data: ``pos/*.txt`` and ``neg/*.txt``, directly
+    or inside ``train`` and ``test``. Tables may have a column ``split``.
 
     Args:
-        text, label: names of the columns.
-        drop: labels whose rows are left out, such as a neutral class.
+        text, label: column names.
+        drop: labels whose rows are skipped, such as a neutral class.
 
     Example:
         >>> import attnmargin as am, pathlib, tempfile
@@ -90,7 +90,7 @@ def read_corpus(
 
 
 def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
-    """Texts to train on and to test: the splits of the data, or a random share."""
+    """Split texts into training and test: by the splits of the data, or a random share."""
     if corpus.splits is not None and {"train", "test"} <= set(corpus.splits):
         return corpus.split("train"), corpus.split("test")
     if not 0.0 < share < 1.0:
@@ -103,7 +103,7 @@ def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpu
 
 
 def balanced(corpus: Corpus, seed: int = 0) -> Corpus:
-    """As many texts of either class: some of the larger one are left out at random."""
+    """Balance the classes by dropping random texts of the larger one."""
     rng = np.random.default_rng(seed_of("balance", base=seed))
     places = [rng.permutation(np.flatnonzero(corpus.labels == label)) for label in (0, 1)]
     least = min(len(part) for part in places)
@@ -111,7 +111,7 @@ def balanced(corpus: Corpus, seed: int = 0) -> Corpus:
 
 
 def overlap(train: Corpus, test: Corpus) -> int:
-    """How many texts of the test occur word for word in training."""
+    """Count the test texts that occur word for word in training."""
     known = set(train.texts)
     return sum(text in known for text in test.texts)
 
@@ -144,14 +144,14 @@ def _corpus(rows: Iterator[Row], text: str, label: str, drop: set[str], path: Pa
 
 
 def _name(value: Any) -> str:
-    """A label as a word: 1.0 is 1."""
+    """Convert a label to a word; 1.0 becomes 1."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()
 
 
 def _classes(raw: list[str], path: Path) -> tuple[str, str]:
-    """The two classes, the positive one last."""
+    """Return the two classes, the positive one last."""
     found = sorted(set(raw))
     if len(found) != 2:
         shown = ", ".join(found[:6]) or "none"
@@ -193,7 +193,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def _folder(path: Path) -> Iterator[Row]:
-    """The official layout of the review data, or one split of it."""
+    """Yield the texts of the official review layout, or of one split of it."""
     roots = [path / name for name in ("train", "test") if (path / name).is_dir()] or [path]
     found = False
     for root in roots:

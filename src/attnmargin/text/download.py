@@ -1,4 +1,4 @@
-"""The official movie reviews, for users who are online: downloaded once, checked, unpacked."""
+"""Download of the official movie reviews: fetched once, verified, unpacked."""
 
 import hashlib
 import os
@@ -25,14 +25,14 @@ def download_reviews(
     md5: str = REVIEWS_MD5,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """The folder ``aclImdb`` of the official archive within ``folder``, for ``read_corpus``.
+    """Download the official archive; return its folder ``aclImdb`` within ``folder``.
 
-    If it is already there, nothing is downloaded. The archive is checked before it is unpacked, and
-    it is unpacked beside its place and then moved: there is never half of it.
+    ``read_corpus`` reads that folder. If it exists, nothing is downloaded. The archive is verified
+    first, then unpacked to a temporary place and moved, so the folder is never incomplete.
 
     Args:
         url, md5: another archive of the same layout, and its checksum.
-        progress: called with bytes so far and in all.
+        progress: called with bytes received and total bytes.
 
     Example:
         >>> import attnmargin as am, pathlib, tempfile
@@ -77,7 +77,7 @@ def _fetch(url: str, path: Path, md5: str, progress: Callable[[int, int], None] 
 def _unpack(archive: Path, room: Path) -> None:
     try:
         with tarfile.open(archive) as stored:
-            stored.extractall(room, filter="data")  # nothing outside of the folder
+            stored.extractall(room, filter="data")  # never writes outside the folder
     except (tarfile.TarError, OSError, EOFError) as error:
         raise InputError("url", f"an archive ({error!s:.80})", "a .tar.gz of reviews") from None
     if not (room / "aclImdb").is_dir():

@@ -1,4 +1,4 @@
-"""Training in epochs: a row of numbers for each, a checkpoint after each, and resume."""
+"""Training in epochs: one row of numbers and one checkpoint per epoch, and resume."""
 
 import math
 import time
@@ -12,25 +12,25 @@ from attnmargin.base.errors import InputError
 from attnmargin.text.checkpoint import Checkpoint, History
 
 Tensors = dict[str, Tensor]
-# Writes a checkpoint that holds these tensors.
+# A function that writes these tensors to a checkpoint.
 Save = Callable[[Tensors], None]
 
 
 class Run(Protocol):
-    """What is trained: the numbers of its epochs, and its record as it stands in JSON."""
+    """A training run: the history of its epochs, and a JSON-ready record."""
 
     history: History
 
     def record(self) -> dict[str, Any]:
-        """As it stands in JSON."""
+        """Return the run as a JSON-ready record."""
 
 
 def resume(run: Run, out: str | Path | None, load: Callable[[Tensors], None]) -> Save:
-    """Go on from the checkpoint of a folder, if it has one, and return what saves the next.
+    """Resume from the checkpoint in a folder, if any; return the function that saves the next.
 
     Args:
         out: the folder; None keeps no checkpoints.
-        load: puts the tensors of a checkpoint into model and optimiser.
+        load: loads the tensors of a checkpoint into model and optimiser.
     """
     if out is None:
         return lambda tensors: None
@@ -53,12 +53,12 @@ def run_epochs(
     epoch: Callable[[int], dict[str, float]],
     after: Callable[[], None],
 ) -> None:
-    """Train until ``finished``, and add a row to the history of the run for every epoch.
+    """Train until ``finished``, and append one row per epoch to the history of the run.
 
     Args:
-        lr: the rate, which is refused if the loss becomes infinite with it.
-        epoch: trains the epoch of a number, counted from 0, and returns its row.
-        after: called after every epoch, such as to save a checkpoint.
+        lr: the rate, rejected if the loss becomes infinite.
+        epoch: trains one epoch, numbered from 0, and returns its row.
+        after: called after every epoch, for example to save a checkpoint.
     """
     while not finished():
         row = epoch(len(run.history))
@@ -68,12 +68,12 @@ def run_epochs(
 
 
 def epoch_row(epoch: int, loss: float, train: float, start: float) -> dict[str, float]:
-    """Make the row of an epoch: mean loss, accuracy in training, seconds since ``start``."""
+    """Build the row of an epoch: mean loss, training accuracy, seconds since ``start``."""
     seconds = time.perf_counter() - start
     return {"epoch": epoch + 1.0, "loss": loss, "train": train, "seconds": seconds}
 
 
 def _check_loss(loss: float, lr: float) -> None:
-    """Raise InputError where training diverges with this rate."""
+    """Raise InputError if training diverges at this rate."""
     if not math.isfinite(loss):
         raise InputError("lr", f"{lr:g}, with which the loss becomes {loss:g}", "a smaller rate")

@@ -1,4 +1,4 @@
-"""Texts as token ids: WordPiece from a vocabulary file, or words of the texts themselves."""
+"""Texts as token ids: WordPiece from a vocabulary file, or the words of the texts themselves."""
 
 import hashlib
 import re
@@ -28,7 +28,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Pieces(Summarised):
-    """Labelled sequences of token ids; those of ``word_pieces`` have [CLS] first and [SEP] last."""
+    """Labelled sequences of token ids; ``word_pieces`` puts [CLS] first and [SEP] last."""
 
     ids: NDArray[Any]  # (total,)
     start: NDArray[np.int64]  # (n + 1,)
@@ -45,41 +45,41 @@ class Pieces(Summarised):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Number of tokens of each text, ``(n,)``."""
+        """Number of tokens per text, ``(n,)``."""
         return np.diff(self.start)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def words(self, i: int) -> list[str]:
-        """Tokens of one text."""
+        """Return the tokens of one text."""
         return [self.vocabulary[k] for k in self.row(i)]
 
     def row(self, i: int) -> NDArray[Any]:
-        """Token ids of one text."""
+        """Return the token ids of one text."""
         return row_of(self.ids, self.start, i)
 
     def part(self, keep: NDArray[Any]) -> "Pieces":
-        """Some of the texts, by places or by a bool array ``(n,)``."""
+        """Select texts by index or by a bool array ``(n,)``."""
         entries, start = part_of(self.start, keep)
         return Pieces(self.ids[entries], start, self.labels[keep], self.vocabulary)
 
     def digest(self) -> str:
-        """A short name for the content."""
+        """Return a short digest of the content."""
         key = hashlib.sha256("\x1f".join(self.vocabulary).encode(errors="surrogatepass"))
         for part in (self.ids, self.start, self.labels):
             key.update(np.ascontiguousarray(part, np.int64).tobytes())
         return key.hexdigest()[:24]
 
     def save(self, path: str | Path) -> Path:
-        """Write ``.npz``."""
+        """Write a ``.npz`` file."""
         words = np.array(self.vocabulary)
         arrays = {"ids": self.ids, "start": self.start, "labels": self.labels, "words": words}
         return write_npz(path, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what :meth:`save` wrote."""
+        """Read a file that :meth:`save` wrote."""
         stored = read_npz(path, needs=("ids", "start", "labels", "words"))
         words = [str(word) for word in stored["words"]]
         return cls(stored["ids"], stored["start"], stored["labels"], words)
@@ -91,13 +91,12 @@ def word_pieces(
     length: int = 512,
     cache: str | Path | None = None,
 ) -> Pieces:
-    """Token ids of all texts, with at most ``length`` of them each, [CLS] and [SEP] included.
+    """Convert texts to token ids, at most ``length`` per text, [CLS] and [SEP] included.
 
     Args:
-        vocabulary: a file with one word piece per line, which the package tokenizers splits texts
-            into (lower case, as bert-base-uncased does); or a list of words, see
-            :func:`word_list`.
-        cache: a folder in which ids are kept, by the content of texts and vocabulary.
+        vocabulary: a file with one word piece per line, for the package tokenizers (lower case, as
+            in bert-base-uncased); or a list of words, see :func:`word_list`.
+        cache: a folder that keeps ids, keyed by the content of texts and vocabulary.
 
     Example:
         >>> import attnmargin as am, numpy as np
@@ -131,7 +130,7 @@ def _cached(corpus: Corpus, words: list[str], length: int, pieces: bool, folder:
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
-    """Word pieces of a file, one per line."""
+    """Read the word pieces of a file, one per line."""
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -141,7 +140,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
 
 
 def word_list(texts: Sequence[str], least: int = 1) -> list[str]:
-    """A vocabulary of the words of some texts that occur often enough, most frequent first.
+    """List the words that occur at least ``least`` times, most frequent first, as a vocabulary.
 
     Example:
         >>> import attnmargin as am
@@ -158,10 +157,10 @@ def _words(text: str) -> list[str]:
 
 
 def word_of(letter: str, text: str) -> str:
-    r"""A regular expression of the words of a text, of such letters and their marks.
+    r"""Build a regular expression for the words of a text: runs of letters with their marks.
 
-    Marks belong to the letter before them (vowel signs of Indian scripts, accents written apart),
-    but ``\w`` leaves them out.
+    A mark belongs to the letter before it (vowel signs of Indian scripts, separate accents), but
+    ``\w`` does not match it.
 
     Example:
         >>> import re
@@ -170,12 +169,12 @@ def word_of(letter: str, text: str) -> str:
         >>> re.findall(word_of(r"\w", text), text)
         ['अच्छी', 'यह']
     """
-    # Looking for marks takes five times as long.
+    # Matching marks is five times slower.
     return f"{letter}+" if _western(text) else f"{letter}+(?:[{_marks()}]+{letter}*)*"
 
 
 def _western(text: str) -> bool:
-    """Whether all characters are in Latin-1, which has no marks."""
+    """Test whether all characters are in Latin-1, which has no marks."""
     try:
         text.encode("latin-1")
     except UnicodeEncodeError:
@@ -211,7 +210,7 @@ def _by_pieces(texts: list[str], words: list[str]) -> list[list[int]]:
 
 
 def split_words(texts: list[str], words: list[str]) -> list[list[str]]:
-    """Word pieces of every text, for a vocabulary of pieces."""
+    """Split every text into the word pieces of a vocabulary."""
     found = _tokenizer(words).encode_batch(texts, add_special_tokens=False)
     return [own.tokens for own in found]
 

@@ -28,19 +28,19 @@ def conjecture_experiment(
 ) -> dict[str, Any]:
     """Decide B.1 and D exactly for random instances, train them, and look for a counterexample.
 
-    D is decided by solving every selection of every instance: ``T^n`` of them. Instances are
-    those of :func:`attnmargin.random_data`, trained from zero with normalised steps of 0.1.
+    Deciding D means solving every selection of every instance, ``T^n`` each. Instances come from
+    :func:`attnmargin.random_data` and are trained from zero with normalised steps of 0.1.
 
     Args:
-        trials: instances in all, shared by the widths.
+        trials: total number of instances, split evenly over the widths.
         widths: token widths d.
-        out: folder for counterexamples, which ``attnmargin predict`` opens.
-        progress: called with the number of widths done, and of all.
+        out: folder for counterexamples, readable by ``attnmargin predict``.
+        progress: called with the number of widths done and the total.
 
     Returns:
-        Counts per width: ``trials``, ``B.1``, ``B.1 by average margin``, ``D``, ``both``, and how
-        many of these training brought to the best tokens, ``selected``; with ``counterexamples``
-        and whether the conjecture ``holds`` here.
+        Counts per width: ``trials``, ``B.1``, ``B.1 by average margin``, ``D``, ``both``, and
+        ``selected``, the number of ``both`` in which training selects the best tokens; also
+        ``counterexamples`` and whether the conjecture ``holds`` here.
 
     Example:
         >>> from attnmargin.papers.a.conjecture import conjecture_experiment
@@ -67,7 +67,7 @@ def conjecture_experiment(
 
 
 def _row(d: int, prediction: Prediction, result: Confirmation) -> tuple[dict[str, Any], list[int]]:
-    """Counts of one width, and the trials that contradict the conjecture."""
+    """Count the outcomes for one width, and list the trials that contradict the conjecture."""
     names = {
         "B.1": "A: Assumption B.1",
         "B.1 by average margin": "A: Assumption B.1, by average margin",

@@ -1,4 +1,4 @@
-"""Paper A, figures 1, 3 and 7: the direction that descent takes."""
+"""Paper A, figures 1, 3 and 7: the direction of descent."""
 
 from typing import Any
 
@@ -27,12 +27,12 @@ from attnmargin.solvers.entry import solve
 from attnmargin.training import train
 from attnmargin.training.measures import correlation
 
-# The penalty of the published code on ‖K‖² + ‖Q‖²: the smallest ε with 1 + ε ≠ 1.
+# The published code penalises ‖K‖² + ‖Q‖² by machine epsilon.
 PENALTY = 2.0**-52
 
 
 def uniform_factors(data: AttentionData, m: int, name: str, seed: int) -> tuple[Tensor, Tensor]:
-    """K and Q as the published code starts them: uniform in ±1/√d, one seed per trial."""
+    """Draw K and Q as in the published code: uniform in ±1/√d, one seed per trial."""
     d, trials = data.d, data.batch_shape[0]
     K, Q = (torch.empty(trials, d, m, dtype=torch.float64) for _ in "KQ")
     for trial in range(trials):
@@ -46,7 +46,7 @@ def uniform_factors(data: AttentionData, m: int, name: str, seed: int) -> tuple[
 
 
 def _run_fig1(task: Task) -> Arrays:
-    """One instance with n = d = 2 and T = 3; the paths of W z_i and K Qᵀ z_i."""
+    """Train one instance with n = d = 2 and T = 3; record the paths of W z_i and K Qᵀ z_i."""
     data = random_data(2, 3, 2, trials=1, name="A:fig1", seed=task.seed, min_gap=0.3)
     KQ = task.settings["parameter"] == "KQ"
     init = uniform_factors(data, 2, "A:fig1", task.seed) if KQ else None
@@ -118,12 +118,12 @@ def _plane(arrays: Arrays, key: str) -> Panel:
 
 
 def _run_fig3(task: Task) -> Arrays:
-    """Logistic regression on separable points, and attention on tokens, both by descent."""
+    """Run descent for logistic regression on separable points, and for attention on tokens."""
     generator = torch.Generator().manual_seed(seed_of("A:fig3", base=task.seed))
     points = torch.randn(20, 2, generator=generator, dtype=torch.float64)
     normal = torch.tensor([1.0, 0.6], dtype=torch.float64)
     y = torch.sign(points @ normal)
-    points = points + 0.5 * y.unsqueeze(-1) * normal  # a gap between the classes
+    points = points + 0.5 * y.unsqueeze(-1) * normal  # opens a gap between the classes
     v = torch.zeros(2, dtype=torch.float64)
     path = [v]
     for _ in range(2000):
@@ -198,7 +198,7 @@ def _pictures_fig3(results: Results) -> list[Picture]:
 
 
 def _run_fig7(task: Task) -> Arrays:
-    """Correlations of W or K Qᵀ with both solutions of what training selects."""
+    """Correlate W or K Qᵀ with both solutions of the selection that training makes."""
     own = task.settings
     data = random_data(6, 8, 10, trials=task.trials, name="A:fig7", seed=task.seed, min_gap=0.1)
     KQ = own["parameter"] == "KQ"
@@ -224,7 +224,7 @@ def _run_fig7(task: Task) -> Arrays:
 
 
 def _at(arrays: Arrays, norm: str, step: int) -> NDArray[Any]:
-    """Correlations of all trials at a step."""
+    """Return the correlations of all trials at a step."""
     chosen: NDArray[Any] = arrays[norm][int(np.searchsorted(arrays["steps"], step))]
     return chosen
 
@@ -254,7 +254,7 @@ def _claims_fig7(results: Results) -> list[Claim]:
 
 
 def _band(name: str, x: NDArray[Any], values: NDArray[Any], off: bool = False) -> Series:
-    """Mean over trials with its 95 % band; ``off`` draws 1 − value."""
+    """Build the mean curve over trials with its 95 % band; ``off`` draws 1 − value."""
     return mean_curve(name, x, 1.0 - values if off else values, log=off)
 
 

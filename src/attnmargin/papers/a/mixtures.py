@@ -37,15 +37,15 @@ def generator_of(*names: object, seed: int) -> torch.Generator:
 
 
 def clear_cut(s: Tensor, masked: float) -> tuple[Tensor, Tensor]:
-    """Selected tokens, and trials in which every other token is below ``masked``."""
+    """Mark the selected tokens, and the trials in which all other tokens are below ``masked``."""
     chosen = s > SELECTED
     return chosen, (chosen | (s < masked)).flatten(1).all(-1)
 
 
 def compare(data: AttentionData, W: Tensor, s: Tensor, chosen: Tensor) -> dict[str, Tensor]:
-    """Correlations of weights ``(R, B, d, d)`` with Gen-SVM, W_fin + γ W_mm and the one-token SVM.
+    """Correlate weights ``(R, B, d, d)`` with Gen-SVM, W_fin + γ W_mm and the one-token SVM.
 
-    Where a problem has no solution the correlation is NaN.
+    The correlation is NaN if a problem has no solution.
     """
     gen = solve(token_problem(data.X, data.z, chosen, data.mask))
     fin = solve(finite_problem(data.X, data.z, s.where(chosen, 0.0), data.mask))
@@ -64,7 +64,7 @@ _TAUS, _MASKED9, _T = (3, 5, 7, 9), 1e-8, 10
 
 
 def _orthonormal(trials: int, *names: object, seed: int) -> AttentionData:
-    """One sequence of ten orthonormal tokens, a query and a head on the sphere, label 1."""
+    """Draw one sequence of ten orthonormal tokens, a query and a head on the sphere; label 1."""
     generator = generator_of(*names, seed=seed)
     G = torch.randn(trials, _T, _T, generator=generator, dtype=torch.float64)
     X = torch.linalg.qr(G).Q.unsqueeze(1)
@@ -86,7 +86,7 @@ def _run_fig9(task: Task) -> Arrays:
         "selected": chosen.sum((-2, -1)).numpy(),
         "exact": exact.numpy(),
         "clear": clear.numpy(),
-        # Where all tokens are selected there is nothing to separate: Gen-SVM has no direction.
+        # If all tokens are selected, there is nothing to separate: Gen-SVM has no direction.
         "gen": measured["gen"][0].where(~chosen.all(-1)[:, 0], torch.nan).numpy(),
         "eq": measured["eq"][0].numpy(),
     }
@@ -164,7 +164,7 @@ def _by_count(results: Results) -> list[Series]:
 
 
 def _run_fig12(task: Task) -> Arrays:
-    """Random λ in the setting of Lemma 6, kept where τγ_τ/2 > λ > γ_1."""
+    """Draw random λ in the setting of Lemma 6, and keep those with τγ_τ/2 > λ > γ_1."""
     tau = task.settings["tau"]
     X: list[Tensor] = []
     weights: list[float] = []

@@ -35,7 +35,7 @@ _CONE = 1e-3  # ε of Definition 3
 
 
 def _run_path(task: Task) -> Arrays:
-    """Misalignment of the best weights of growing norm with the SVM direction."""
+    """Measure the misalignment between the best weights of growing norm and the SVM direction."""
     kind = task.settings["kind"]
     data = random_data(6, 8, 10, trials=task.trials, name="A:path", seed=task.seed, min_gap=0.1)
     if kind == "local":
@@ -47,13 +47,13 @@ def _run_path(task: Task) -> Arrays:
 
 
 def _local_path(task: Task) -> Arrays:
-    """Paths within the cone of Definition 3 around selections that training found."""
+    """Compute paths within the cone of Definition 3 around selections found by training."""
     data = random_data(5, 5, 4, trials=8 * task.trials, name="A:path local", seed=task.seed,
                        min_gap=0.1)  # fmt: skip
     ends = train(data, steps=4000, record=4000).selection[-1]
     found = locality(data, ends)
-    # A sequence without support tokens can leave its cone empty (docs/errata.md, Lemma 5), and
-    # Theorem 9 takes an ε for which the direction is inside.
+    # Without support tokens, the cone of a sequence can be empty (docs/errata.md, Lemma 5).
+    # Theorem 9 requires an ε for which the direction lies inside the cone.
     shielded = score_barrier(data, found.solution.W.nan_to_num(nan=0.0), ends) > 10 * _CONE
     other = found.local & (ends != optimal_tokens(data)).any(-1) & shielded
     use = other.nonzero().flatten()[: task.trials]
@@ -101,7 +101,7 @@ _N, _K, _D = 3, 4, 16
 
 
 def _mask(kind: str, generator: torch.Generator, trials: int) -> Tensor | None:
-    """Which tokens each query sees, ``(trials, n, K, T)``."""
+    """Mark the tokens that each query sees, ``(trials, n, K, T)``."""
     if kind == "sequence":
         return None
     if kind == "causal":

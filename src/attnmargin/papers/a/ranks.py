@@ -1,4 +1,4 @@
-"""Paper A, figures 4 and 10: ranks of the solutions, and how wide K and Q must be."""
+"""Paper A, figures 4 and 10: ranks of the solutions, and the required width of K and Q."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from attnmargin.training.measures import misalignment
 
 _CURVES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))
 _D4 = (1, 2, 3, 4, 5, 10, 15, 20)
-# Instances drawn at most to find feasible ones; narrow tokens have few.
+# Maximum number of draws to find feasible instances, which are rare for narrow tokens.
 _DRAWS, _BLOCK = 8000, 500
 
 
@@ -36,7 +36,7 @@ def _key(n: int, T: int, last: str) -> str:
 
 
 def _run_fig4(task: Task) -> Arrays:
-    """Ranks of the Frobenius and nuclear solutions of feasible instances."""
+    """Compute the ranks of the Frobenius and nuclear solutions of feasible instances."""
     n, T, d = (task.settings[key] for key in ("n", "T", "d"))
     ranks: dict[str, list[NDArray[Any]]] = {"fro": [], "nuc": []}
     found = drawn = 0
@@ -115,7 +115,7 @@ _D10, _M = 20, tuple(range(1, 11))
 
 
 def _run_fig10(task: Task) -> Arrays:
-    """Misalignment of K Qᵀ of width m with the nuclear solution without a rank limit."""
+    """Measure the misalignment of K Qᵀ of width m with the unconstrained nuclear solution."""
     n, T, m = (task.settings[key] for key in ("n", "T", "m"))
     name = f"A:fig10 n={n} T={T}"
     data = random_data(n, T, _D10, trials=task.trials, name=name, seed=task.seed)

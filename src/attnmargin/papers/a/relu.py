@@ -1,4 +1,4 @@
-"""Paper A, figures 8 and 11: a ReLU head, and what its mixtures are equivalent to (Section 6)."""
+"""Paper A, figures 8 and 11: a ReLU head, and the SVM equivalent of its mixtures (Section 6)."""
 
 from typing import Any, NamedTuple
 
@@ -26,8 +26,8 @@ from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import Guarded, Trajectory, train
 
 _D8, _MASKED8, _STEPS = (4, 6, 8, 10), 1e-6, 2000
-_BLOCKS, _LEAST = 25, 200  # of draws, and draws in one
-_RATE = Guarded(0.1)  # as in the code that the authors published
+_BLOCKS, _LEAST = 25, 200  # blocks of draws, and draws per block
+_RATE = Guarded(0.1)  # as in the authors' published code
 _POINTS = tuple(
     Point(
         f"d{d}", {"d": d, "steps": _STEPS, "rate": repr(_RATE), "start": "±1/√d", "kept": "masked"}
@@ -39,14 +39,14 @@ _POINTS = tuple(
 class _Trials(NamedTuple):
     data: AttentionData
     head: ReLUHead  # 1ᵀReLU(V x) with ‖V‖_F = 1
-    W: Tensor  # the start, entries uniform in ±1/√d
+    W: Tensor  # initial weights, entries uniform in ±1/√d
 
     def part(self, places: Tensor) -> "_Trials":
         return _Trials(self.data[places], ReLUHead(self.head.V[places]), self.W[places])
 
 
 def _relu_trials(d: int, trials: int, block: int, seed: int) -> _Trials:
-    """Random tokens, heads and starts; draws without a label −1 are left out."""
+    """Draw tokens, heads and initial weights; drop draws without a label −1."""
     generator = generator_of("A:fig8", d, block, seed=seed)
     X, z = normal((trials, 3, 4, d), generator), normal((trials, 3, d), generator)
     V = torch.randn(trials, d, d, generator=generator, dtype=torch.float64)
@@ -76,7 +76,7 @@ def _run_fig8(task: Task) -> Arrays:
 
 
 def _kept(own: _Trials, run: Trajectory, most: int) -> dict[str, NDArray[Any]]:
-    """Correlations of trials that are clear-cut, mask a token and are solvable, ``(R, ·)``."""
+    """Correlate the trials that are clear-cut, mask a token and are solvable, ``(R, ·)``."""
     s = probabilities(own.data, run.W[-1])
     chosen, clear = clear_cut(s, _MASKED8)
     keep = (clear & ~chosen.flatten(1).all(-1)).nonzero().flatten()
@@ -89,7 +89,7 @@ def _kept(own: _Trials, run: Trajectory, most: int) -> dict[str, NDArray[Any]]:
 
 
 def _free(own: _Trials) -> NDArray[Any]:
-    """The correlation with SVMeq after as many steps without the guard; NaN if not solvable."""
+    """Correlate with SVMeq after as many steps without the guard; NaN if not solvable."""
     run = train(own.data, head=own.head, init=own.W, steps=_STEPS, record=_STEPS)
     s = probabilities(own.data, run.W[-1])
     return compare(own.data, run.W[-1:], s, s > SELECTED)["eq"][0].numpy()
@@ -151,7 +151,7 @@ _THRESHOLDS = 10.0 ** np.arange(-16, -5)
 
 
 def _by_threshold(arrays: Arrays) -> NDArray[Any]:
-    """Mean correlation with SVMeq of trials whose masked tokens are below each threshold."""
+    """Average the correlation with SVMeq over trials whose masked tokens are below a threshold."""
     end, masked = arrays["eq"][-1], arrays["masked"]
     return np.array([end[masked < g].mean() if (masked < g).any() else np.nan for g in _THRESHOLDS])
 

@@ -1,4 +1,4 @@
-"""Paper A, figures 2, 5 and 6, and the conjecture: which selections descent makes."""
+"""Paper A, figures 2, 5 and 6, and the conjecture: which tokens descent selects."""
 
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,12 @@ _KINDS = (
     "still growing",
 )
 _SATURATED = 0.99
-# Weights that grow steadily double their norm in the last round; below this they rest.
+# Steadily growing weights double their norm in the last round; below this, they have stopped.
 _GROWS = 1.5
 
 
 def _kinds(end: Settled) -> NDArray[Any]:
-    """What each trial's end is, as an index of the kinds."""
+    """Classify the end of each trial, as an index into the kinds."""
     reasons = [end.local, end.growth < _GROWS, ~end.feasible, end.least < _SATURATED, end.marginal]
     return np.select(reasons, range(len(reasons)), default=len(reasons))
 
@@ -98,7 +98,7 @@ def _claims_for(results: Results, parameter: str) -> list[Claim]:
     glob, local, b1 = (_shares(results, parameter, word) for word in ("global", "local", "B.1"))
     wide, enough = np.array(_D5) >= 20, np.array(_D5) >= 5
     count = len(results[f"{parameter}-d{_D5[0]}"]["global"])
-    slack = 2.0 / np.sqrt(count)  # two standard errors of a difference of shares, at most
+    slack = 2.0 / np.sqrt(count)  # bounds two standard errors of a difference of shares
     fall = float(np.max(-np.diff(glob), initial=0.0))
     return [
         at_least(f"{name}: share of Global for d ≥ 20, least", glob[wide].min(), 0.99),
@@ -116,7 +116,7 @@ def _claims_fig5(results: Results) -> list[Claim]:
 
 
 def _not_local(results: Results) -> list[Measurement]:
-    """How many instances do not end locally optimal, by what they do instead."""
+    """Count the instances that do not end locally optimal, by what they do instead."""
     kinds = np.concatenate([arrays["kind"] for arrays in results.values()])
     counts = np.bincount(kinds, minlength=len(_KINDS))
     total = Measurement("instances that are Not Local", float(counts[1:].sum()))
@@ -158,12 +158,13 @@ def _claims_fig2(results: Results) -> list[Claim]:
 
 
 def _not_local_files(results: Results, folder: Path) -> list[Path]:
-    """Instances whose end is not locally optimal, as one batch that ``predict`` opens.
+    """Save the instances that end not locally optimal as one batch, readable by ``predict``.
 
-    Tokens, queries and heads have zeros behind their own coordinates, up to the largest width;
-    ``names`` tells where each instance is from, and how its training ended.
+    Tokens, queries and heads are zero-padded to the largest width. ``names`` records the origin of
+    each instance and how its training ended.
     """
-    widest = max(arrays["rest_v"].shape[-1] for arrays in results.values())
+    widths = [a["rest_v"].shape[-1] for a in results.values() if len(a["rest"])]
+    widest = max(widths, default=1)
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in "Xzyv"}
     names: list[str] = []
     for key, arrays in results.items():
@@ -173,7 +174,10 @@ def _not_local_files(results: Results, folder: Path) -> list[Path]:
         for name, own in parts.items():
             x = arrays[f"rest_{name}"]
             room = widest - x.shape[-1] if name != "y" else 0
-            own.append(np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, room)]))
+            if len(x):
+                own.append(np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, room)]))
+    if not names:
+        return []
     batch = {name: np.concatenate(own) for name, own in parts.items()}
     return [write_npz(folder / "instances.npz", batch | {"names": np.array(names)})]
 

@@ -1,4 +1,4 @@
-"""Train in rounds until selections settle: all that figures 2, 5 and 6 of paper A ask for."""
+"""Training in rounds until selections settle, as figures 2, 5 and 6 of paper A require."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -16,26 +16,26 @@ from attnmargin.margin.implied import implied_norm
 from attnmargin.selections.local_optimality import locality
 from attnmargin.training import train
 
-# Steps after which selections are looked at; a trial stops where its selection is settled.
+# Steps per round; after each, trials with a settled selection stop.
 ROUNDS = (100, 150, 250, 500, 1000, 2000, 4000, 8000, 16000)
 LONG_ROUNDS = (*ROUNDS, 32000, 64000)
-# Least of the largest softmax entries of a trial above which its selection counts as made.
+# A selection counts as made if the largest softmax entry of every sequence exceeds this.
 _MADE = 0.999
 
 
 @final
 @dataclass(frozen=True)
 class Settled:
-    """Where every trial ended; arrays over trials."""
+    """The final state of every trial; arrays over trials."""
 
     selection: NDArray[Any]  # int (trials, n)
-    steps: NDArray[Any]  # int: steps that it took
-    least: NDArray[Any]  # least over sequences of the largest softmax entry
+    steps: NDArray[Any]  # int: steps taken
+    least: NDArray[Any]  # smallest over sequences of the largest softmax entry
     optimal: NDArray[Any]  # bool: the optimal tokens are selected
     local: NDArray[Any]  # bool: the selection is locally optimal
     feasible: NDArray[Any]  # bool: its SVM has a solution
-    marginal: NDArray[Any]  # bool: not locally optimal, yet nothing that is needed pulls
-    growth: NDArray[Any]  # ‖W‖ at the end over ‖W‖ at the beginning of the last round
+    marginal: NDArray[Any]  # bool: not local, but W is the same without the tokens that pull
+    growth: NDArray[Any]  # ‖W‖ at the end of the last round over ‖W‖ at its beginning
 
 
 def settle(

@@ -1,4 +1,4 @@
-"""Paper B, figures 8 and 9: sparsity of weights, and attention to the words that decide."""
+"""Paper B, figures 8 and 9: sparsity of weights, and attention to decisive words."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ _COMPARED = (1.1, 2.0)
 
 
 def _large(results: Results, p: float) -> NDArray[Any]:
-    """Entries of at least 0.06 of W_K, W_Q and W_V, mean over seeds, ``(3,)``."""
+    """Count the entries of at least 0.06 in W_K, W_Q and W_V, mean over seeds, ``(3,)``."""
     return np.mean([run["large"] for run in runs_of(results, _SIZE, p)], 0)
 
 
@@ -88,14 +88,14 @@ def _histogram(results: Results, place: int) -> Panel:
 
 
 def _texts(run: Arrays) -> tuple[list[NDArray[Any]], list[list[str]]]:
-    """Shares and words of the short reviews."""
+    """Return the shares and words of the short reviews."""
     start = starts_of(run["lengths"])
     words = rows_of(run["words"], start)
     return rows_of(run["shares"], start), [list(map(str, row)) for row in words]
 
 
 def _pivotal(results: Results, p: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Share and rank of the pivotal word, ``(seeds, reviews)``."""
+    """Return the share and rank of the pivotal word, ``(seeds, reviews)``."""
     words = [review.pivotal for review in REVIEWS]
     found = [pivotal_shares(*_texts(run), words) for run in runs_of(results, _SIZE, p)]
     return np.stack([share for share, _ in found]), np.stack([rank for _, rank in found])
@@ -124,7 +124,7 @@ def _pictures_fig9(results: Results) -> list[Picture]:
 
 
 def _shares(shares: dict[float, NDArray[Any]], places: NDArray[Any]) -> Panel:
-    """Bars for some reviews; shares in percent, ``(seeds, reviews)`` for each power."""
+    """Draw bars for some reviews, in percent; shares are ``(seeds, reviews)`` for each power."""
     series = [
         Series(kind="bar", name=f"ℓ{p:g}", x=np.arange(len(places)), y=share.mean(0),
                low=share.min(0), high=share.max(0))
@@ -136,7 +136,7 @@ def _shares(shares: dict[float, NDArray[Any]], places: NDArray[Any]) -> Panel:
 
 
 def _page_fig9(results: Results, folder: Path) -> list[Path]:
-    """The reviews as coloured text, for every power, with seed 0."""
+    """Write the reviews as coloured text, for every power, with seed 0."""
     groups = {}
     for p in RATES:
         shares, words = _texts(results[table_point(_SIZE, p, 0).key])

@@ -24,7 +24,7 @@ from attnmargin.solvers.entry import solve
 from attnmargin.training import train
 from attnmargin.training.measures import correlation, token_probability
 
-# Example 1: two tokens per sequence, the first one optimal and the query.
+# Example 1: two tokens per sequence; the first is both the optimal token and the query.
 _X1 = [[[5.0, 0.0], [0.0, 1.0]], [[-5.0, 0.0], [0.0, -1.0]]]
 _PRINTED = [[0.03846, 0.0], [-0.00769, 0.0]]
 _P1 = 3.0
@@ -35,13 +35,13 @@ STEPS = {1.75: 1500, 2.0: 2000, 3.0: 20_000}
 
 
 def example_1() -> AttentionData:
-    """Tokens, queries and labels of Example 1."""
+    """Return the tokens, queries and labels of Example 1."""
     X = torch.tensor(_X1, dtype=torch.float64)
     return AttentionData(X, X[:, 0].clone(), torch.tensor([1.0, -1.0], dtype=torch.float64))
 
 
 def example_2() -> AttentionData:
-    """Tokens, queries and labels of Example 2."""
+    """Return the tokens, queries and labels of Example 2."""
     X = torch.tensor(_X2, dtype=torch.float64)
     return AttentionData(X, X[:, 0].clone(), torch.tensor([1.0, -1.0], dtype=torch.float64))
 
@@ -117,7 +117,7 @@ def _pictures_fig2(results: Results) -> list[Picture]:
 
 
 def _tokens(X: np.ndarray, colour: int) -> list[Series]:
-    """One sequence: its first token as a star, the others as dots."""
+    """Draw one sequence: its first token as a star, the others as dots."""
     return [
         {"kind": "points", "name": "", "x": X[:1, 0], "y": X[:1, 1], "marker": "*",
          "colour": colour},
@@ -206,7 +206,7 @@ def _run_joint(task: Task) -> Arrays:
 
 
 def _along(data: AttentionData, W: Tensor, chosen: Tensor) -> Tensor:
-    """Softmax probability of the chosen tokens at every record, mean over sequences."""
+    """Compute the softmax probability of the chosen tokens at every record, mean over sequences."""
     return torch.stack([token_probability(data, w, chosen) for w in W])
 
 
@@ -259,7 +259,7 @@ def _pictures_fig6(results: Results) -> list[Picture]:
 
 
 def _path(path: np.ndarray, target: np.ndarray, name: str, k: int) -> list[Series]:
-    """A path scaled to length one, and the direction that it should end in."""
+    """Draw a path scaled to length one, and its expected final direction."""
     size = np.linalg.norm(path[-1])
     tip = target / np.linalg.norm(target)
     return [

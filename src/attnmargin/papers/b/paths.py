@@ -36,7 +36,7 @@ _RECORDS = 100
 
 
 def _start(trials: int, d: int, name: str, seed: int) -> Tensor:
-    """Entries from N(0, 1), each trial with a seed of its own, ``(trials, d, d)``."""
+    """Draw entries from N(0, 1), one seed per trial, ``(trials, d, d)``."""
     drawn = []
     for trial in range(trials):
         generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))
@@ -45,13 +45,13 @@ def _start(trials: int, d: int, name: str, seed: int) -> Tensor:
 
 
 def descend(data: AttentionData, q: float, steps: int, **options: Any) -> Trajectory:
-    """ℓq descent on W; q = 2 is gradient descent."""
+    """Run ℓq descent on W; q = 2 is gradient descent."""
     method = implied_method(q)
     return train(data, method=method, p=q, steps=steps, **options)
 
 
 def divergence(W_mm: Tensor, W: Tensor, p: float) -> Tensor:
-    """``D_ψ(W_mm/‖W_mm‖_p, W/‖W‖_p)`` of a trajectory, ``(R, B)``, one record at a time."""
+    """Compute ``D_ψ(W_mm/‖W_mm‖_p, W/‖W‖_p)`` along a trajectory, ``(R, B)``, record by record."""
     return torch.stack([bregman(W_mm, w, p) for w in W])
 
 
@@ -95,12 +95,12 @@ def _claims_fig4(results: Results) -> list[Claim]:
 
 
 def _scale(p: float) -> float:
-    """Divergence per squared distance near the solution: (p − 1)/2, as for p = 2."""
+    """Return the divergence per squared distance near the solution, (p − 1)/2, as for p = 2."""
     return 0.5 * (p - 1.0)
 
 
 def _band(name: str, steps: NDArray[Any], values: NDArray[Any], style: int) -> Series:
-    """Mean with a band of one standard deviation, as in the paper."""
+    """Build the mean curve with a band of one standard deviation, as in the paper."""
     mean, spread = values.mean(1), values.std(1)
     return {"kind": "line", "name": name, "x": steps, "y": mean,
             "low": np.maximum(mean - spread, 0.1 * mean), "high": mean + spread,
@@ -125,7 +125,7 @@ def _pictures_fig4(results: Results) -> list[Picture]:
 
 
 def _turn(own: Arrays) -> float:
-    """Cosine of the angle between the last steps of two entries and their solution."""
+    """Compute the cosine between the late movement of two entries and their solution."""
     way = own["entries"][-1] - own["entries"][len(own["entries"]) // 2]
     target = own["target"]
     return float(way @ target / (np.linalg.norm(way) * np.linalg.norm(target)))
@@ -162,7 +162,7 @@ _RATE_STEPS = 50_000
 
 
 def _run_rates(task: Task) -> Arrays:
-    """Plain descent, not normalised, from zero, against the solution of what it selects."""
+    """Run plain, unnormalised descent from zero, and compare it with the solution it selects."""
     p = task.settings["p"]
     data = random_data(*_SHAPE, trials=task.trials, name="B:rates", seed=task.seed, min_gap=0.1)
     run = descend(data, p, _RATE_STEPS, lr=1.0, normalize=False, record=_RATE_STEPS // 200,
@@ -174,7 +174,7 @@ def _run_rates(task: Task) -> Arrays:
 
 
 def _bound(p: float, k: NDArray[Any]) -> NDArray[Any]:
-    """The rate of eq. (6), without its constant."""
+    """Evaluate the rate of eq. (6), without its constant."""
     log = np.log(k)
     if p > 2.0:
         return np.log(log) / log

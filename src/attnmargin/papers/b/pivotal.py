@@ -1,4 +1,4 @@
-"""Short reviews written by hand, each with the word that decides it (paper B, figure 9)."""
+"""Short hand-written reviews, each with the word that decides it (paper B, figure 9)."""
 
 from typing import NamedTuple
 

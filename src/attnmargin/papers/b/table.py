@@ -1,4 +1,4 @@
-"""Paper B, table 1: transformers on reviews by ℓp mirror descent."""
+"""Paper B, table 1: transformers trained on reviews by ℓp mirror descent."""
 
 from functools import lru_cache
 from itertools import pairwise
@@ -28,22 +28,22 @@ from attnmargin.text.classifier.transformer import Shape
 from attnmargin.text.corpus import Corpus, overlap
 from attnmargin.text.pieces import Pieces, word_pieces
 
-# Powers with the rates they are trained with: those of the paper where they learn.
+# Powers and their learning rates: those of the paper if training succeeds with them.
 RATES = {1.1: 8e-4, 2.0: 1e-3, 3.0: 1e-6}
-SEEDS = {3: (0, 1, 2), 4: (0,), 6: (0,)}  # by size: layers, and heads of each
+SEEDS = {3: (0, 1, 2), 4: (0,), 6: (0,)}  # by size: the number of layers, and of heads per layer
 EPOCHS = 36
-# Best test accuracies that the paper reports, in percent, by size.
+# Best test accuracies reported in the paper, in percent, by size.
 PAPER = {
     3: {1.1: 83.47, 2.0: 81.66, 3.0: 82.57},
     4: {1.1: 83.36, 2.0: 81.05, 3.0: 82.40},
     6: {1.1: 83.65, 2.0: 82.22, 3.0: 81.97},
 }
 PROJECTIONS = ("W_K", "W_Q", "W_V")
-EDGES = np.linspace(0.0, 0.6, 61)  # of the histograms
+EDGES = np.linspace(0.0, 0.6, 61)  # histogram bins
 
 
 class ReviewPieces(NamedTuple):
-    """Reviews to train on and to test, and the short ones written by hand."""
+    """Reviews for training and test, and the short hand-written ones."""
 
     train: Pieces
     test: Pieces
@@ -51,13 +51,13 @@ class ReviewPieces(NamedTuple):
 
 
 def table_point(size: int, p: float, seed: int) -> Point:
-    """One run: a size, a power and a seed."""
+    """Build the point of one run: a size, a power and a seed."""
     settings = {"size": size, "p": p, "seed": seed, "epochs": EPOCHS, "lr": RATES[p]}
     return Point(f"size{size}-l{p:g}-seed{seed}", settings)
 
 
 def train_point(pieces: ReviewPieces, task: Task, device: str) -> Arrays:
-    """Train one classifier, and look at its weights and its attention."""
+    """Train one classifier; measure its weights and its attention."""
     settings = task.settings
     size, p = settings["size"], settings["p"]
     shape = Shape(len(pieces.train.vocabulary), layers=size, heads=size)
@@ -84,7 +84,7 @@ def _weights(run: TextRun) -> Arrays:
 
 
 def _attention(run: TextRun, short: Pieces) -> Arrays:
-    """Shares of all tokens of all short reviews, one after the other, and the tokens."""
+    """Concatenate the attention shares of all tokens of all short reviews, and the tokens."""
     shares = attention_shares(run.model, short)
     return {
         "shares": np.concatenate(shares),
@@ -95,10 +95,10 @@ def _attention(run: TextRun, short: Pieces) -> Arrays:
 
 @lru_cache(maxsize=1)
 def review_pieces(folder: Path) -> ReviewPieces:
-    """Word pieces of the reviews of a folder, and of the short ones.
+    """Split the reviews of a folder, and the short ones, into word pieces.
 
-    A folder with ``train.npz``, ``test.npz`` and ``short.npz`` has them already, for machines that
-    cannot split texts.
+    A folder with ``train.npz``, ``test.npz`` and ``short.npz`` already holds them, for machines
+    without a tokenizer.
     """
     ready = [folder / f"{name}.npz" for name in ReviewPieces._fields]
     if all(path.is_file() for path in ready):
@@ -124,12 +124,12 @@ def _run(task: Task) -> Arrays:
 
 
 def runs_of(results: Results, size: int, p: float) -> list[Arrays]:
-    """The runs of a size and a power, by seed."""
+    """Return the runs of a size and a power, by seed."""
     return [results[table_point(size, p, seed).key] for seed in SEEDS[size]]
 
 
 def _accuracies(results: Results, size: int, p: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Best and last test accuracy of every seed, in percent."""
+    """Return the best and the last test accuracy of every seed, in percent."""
     tests = [run["test"] for run in runs_of(results, size, p)]
     return 100 * np.array([t.max() for t in tests]), 100 * np.array([t[-1] for t in tests])
 
@@ -188,7 +188,7 @@ def _curves(results: Results, size: int) -> Panel:
 
 
 def table_text(results: Results) -> str:
-    """Table 1 with what the paper leaves out: last epoch, seeds, epochs, seconds."""
+    """Write table 1, and what the paper omits: last epoch, seeds, epochs, seconds."""
     lines = [
         "| size | p | rate | seeds | best epoch, % | last epoch, % | in training, % | epochs | "
         "seconds per run | paper, % |",
@@ -212,7 +212,7 @@ def table_text(results: Results) -> str:
 
 
 def _spread(values: NDArray[Any]) -> str:
-    """Mean, and the standard deviation where there are several."""
+    """Format the mean, and the standard deviation if there are several values."""
     if len(values) == 1:
         return f"{values[0]:.2f}"
     return f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"

@@ -1,4 +1,4 @@
-"""Random next-token data of paper C, with their graphs and solutions."""
+"""Random next-token data of paper C, with graphs and solutions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from attnmargin.margin.solution import Solution
 from attnmargin.papers.engine.experiment import Task
 from attnmargin.solvers.entry import solve
 
-# Draws per kept instance, at most.
+# Maximum number of draws per kept instance.
 _MOST = 10
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Vocabulary, width, sequences and their length."""
+    """Vocabulary size, width, number of sequences and their length."""
 
     K: int
     d: int
@@ -45,7 +45,7 @@ ACYCLIC, GENERAL = Sizes(8, 8, 4, 6), Sizes(6, 8, 6, 4)
 @final
 @dataclass(frozen=True, eq=False)
 class Instances:
-    """B data sets with embeddings of their own."""
+    """B data sets, each with its own embeddings."""
 
     E: Tensor  # (B, K, d)
     ids: Tensor  # (B, n, T)
@@ -53,52 +53,52 @@ class Instances:
     graphs: list[TokenGraphs]
 
     def data(self) -> AttentionData:
-        """Tokens and queries."""
+        """Build the tokens and queries."""
         return next_token_data(self.E, self.ids)
 
     def head(self) -> ScoreHead:
-        """The head with C Eᵀ = I."""
+        """Build the head with C Eᵀ = I."""
         return next_token_head(self.E, self.ids, self.labels)
 
     def solution(self) -> Solution:
-        """``W_mm`` of all."""
+        """Solve for ``W_mm`` of all instances."""
         return solve(graph_problem(self.E, self.graphs))
 
     def corrections(self) -> Tensor:
-        """``W_cyc`` of all, ``(B, d, d)``."""
+        """Compute ``W_cyc`` of all instances, ``(B, d, d)``."""
         rows = zip(self.E, self.ids, self.labels, self.graphs, strict=True)
         return torch.stack([cyclic_correction(e, x, y, g) for e, x, y, g in rows])
 
     def bases(self) -> Tensor:
-        """Orthonormal bases of the cyclic subspaces, ``(B, r, d, d)``, padded by zeros."""
+        """Compute orthonormal bases of the cyclic subspaces, ``(B, r, d, d)``, zero-padded."""
         return padded_bases(self.E, self.graphs)
 
 
 def padded_bases(E: Tensor, graphs: list[TokenGraphs]) -> Tensor:
-    """Orthonormal bases of cyclic subspaces, ``(B, r, d, d)``, padded by zeros."""
+    """Compute orthonormal bases of cyclic subspaces, ``(B, r, d, d)``, zero-padded."""
     found = [cyclic_basis(e, g) for e, g in zip(E, graphs, strict=True)]
     d, r = E.shape[-1], max(len(basis) for basis in found)
     return torch.stack([torch.cat((x, x.new_zeros(r - len(x), d, d))) for x in found])
 
 
 def projected(W: Tensor, bases: Tensor) -> Tensor:
-    """``Π_cyc W`` of weights ``(…, B, d, d)``."""
+    """Compute ``Π_cyc W`` of weights ``(…, B, d, d)``."""
     inner = torch.einsum("brde,...bde->...br", bases, W)
     return torch.einsum("...br,brde->...bde", inner, bases)
 
 
 def distance(W: Tensor, bases: Tensor, target: Tensor) -> Tensor:
-    """``‖Π_cyc W − W_cyc‖_F``, ``(…, B)``."""
+    """Compute ``‖Π_cyc W − W_cyc‖_F``, ``(…, B)``."""
     return torch.linalg.matrix_norm(projected(W, bases) - target)
 
 
 def mixed(graphs: TokenGraphs) -> bool:
-    """Whether there is something to retrieve and something to compose."""
+    """Test whether there is something to retrieve and something to compose."""
     return not graphs.acyclic and len(graphs.dominance[0]) > 0
 
 
 def ordered(graphs: TokenGraphs) -> bool:
-    """Whether there is something to retrieve: W_mm is not zero."""
+    """Test whether there is something to retrieve, so that W_mm is not zero."""
     return len(graphs.dominance[0]) > 0
 
 
@@ -109,7 +109,7 @@ def draw(
     wanted: Callable[[TokenGraphs], bool],
     acyclic: bool = False,
 ) -> Instances:
-    """So many instances with wanted graphs, drawn one after the other."""
+    """Draw up to ``task.trials`` instances whose graphs satisfy ``wanted``."""
     E, ids, labels = random_next_tokens(
         sizes.K, sizes.d, sizes.n, sizes.T, _MOST * task.trials, name=name, seed=task.seed,
         acyclic=acyclic,

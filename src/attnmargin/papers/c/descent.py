@@ -1,4 +1,4 @@
-"""Paper C, figures 3 and 4: gradient descent meets Graph-SVM and the cyclic correction."""
+"""Paper C, figures 3 and 4: gradient descent, Graph-SVM and the cyclic correction."""
 
 import numpy as np
 import torch
@@ -34,15 +34,16 @@ from attnmargin.training.measures import correlation
 
 _STEPS, _RATE = 4000, 0.01
 _LONG, _LONG_RATE = 20_000, 0.1
-_PLAIN = 100_000  # steps that are only continued
+_PLAIN = 100_000  # steps of the plain continuation
 
 
 def long_run(instances: Instances, W: Tensor, W_cyc: Tensor, task: Task) -> tuple[Tensor, Tensor]:
-    """Descent after W has come to rest inside components: steps ``(R,)`` and W ``(R, B, d, d)``.
+    """Continue descent after W settles inside components: steps ``(R,)`` and W ``(R, B, d, d)``.
 
-    Inside the cyclic subspace the gradient vanishes at ``W_cyc``; outside it is of order e^{−R}.
-    What is left of the step is that of ``−log Σ s`` over the component of the label, orthogonal to
-    the subspace, and it is normalised by itself: then R grows by steps, not by their logarithm.
+    Inside the cyclic subspace the gradient vanishes at ``W_cyc``; outside, it is of order e^{−R}.
+    The rest of the gradient belongs to ``−log Σ s`` over the component of the label, and is
+    orthogonal to the subspace. Normalising it by itself makes R grow linearly, not
+    logarithmically, with the number of steps.
     """
     bases, data = instances.bases(), instances.data()
     inside = [component_tokens(g.samples, g)[0] for g in instances.graphs if g.samples is not None]
@@ -91,7 +92,7 @@ def _ends(results: Results, bound: float) -> list[Claim]:
 
 
 def _slow(results: Results) -> list[Measurement]:
-    """Steps that are only continued get there too, with the logarithm of their number."""
+    """Measure plain continued descent: it gets there too, but logarithmically slowly."""
     mean = float(results["data"]["plain_correlation"][-1].mean())
     what = f"mean correlation if steps of length {_RATE:g} are only continued to {_PLAIN}"
     return [Measurement(what, mean)]

@@ -1,6 +1,6 @@
 """Paper C, figure 2: two token-priority graphs, their components, and the cyclic data.
 
-The drawing is not in the text; these seven sequences satisfy every statement about it.
+The text of the paper lacks the drawing; these seven sequences satisfy every statement about it.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from attnmargin.graphs.layout import Layout, layout
 from attnmargin.papers.engine.experiment import Arrays, Claim, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 
-# Tokens e₁ to e₄; a sequence, and what follows it.
+# Tokens e₁ to e₄: sequences, each with the token that follows it.
 VOCABULARY = ("e1", "e2", "e3", "e4")
 SEQUENCES = (
     (("e2", "e3", "e1"), "e2"),
@@ -24,7 +24,7 @@ SEQUENCES = (
 
 
 def _run(task: Task) -> Arrays:
-    """Sequences as ids, ``(7, 3)``, and labels."""
+    """Return the sequences as ids, ``(7, 3)``, and the labels."""
     place = {word: k for k, word in enumerate(VOCABULARY)}
     return {
         "sequences": np.array([[place[word] for word in words] for words, _ in SEQUENCES]),
@@ -40,7 +40,7 @@ def _claims(results: Results) -> list[Claim]:
     x, y = results["data"]["sequences"], results["data"]["labels"]
     graphs = token_graphs(x, y, len(VOCABULARY))
     cyclic = cyclic_data(x, y, graphs)
-    # Positions in the sequence, counted from one, as the paper does.
+    # Positions in the sequence count from one, as in the paper.
     own = [t + 1 for t in range(3) if x[-1, t] == y[-1]]
     related = [t + 1 for t in range(3) if x[-1, t] in cyclic.sequences[-1]]
     left = sorted({token + 1 for sequence in cyclic.sequences for token in sequence})
@@ -57,7 +57,7 @@ def _claims(results: Results) -> list[Claim]:
 
 
 def _series(graph: TokenGraph, names: tuple[str, ...]) -> list[Series]:
-    """Arrows, rings around components, and names at their places."""
+    """Draw arrows, rings around components, and names."""
     plan: Layout = layout(graph)
     series: list[Series] = []
     for i, j in graph.edges:
@@ -65,7 +65,7 @@ def _series(graph: TokenGraph, names: tuple[str, ...]) -> list[Series]:
         way = ends[1] - ends[0]
         ends = ends + np.outer([0.16, -0.16], way / np.linalg.norm(way))
         side = 0.05 * np.array([-way[1], way[0]]) / np.linalg.norm(way)
-        ends = ends + side  # arrows to and fro lie side by side
+        ends = ends + side  # opposite arrows lie side by side
         series.append({"kind": "arrow", "name": "", "x": ends[:, 0], "y": ends[:, 1], "colour": 7})
     turn = np.linspace(0.0, 2.0 * np.pi, 61)
     for ring in plan.rings:

@@ -45,7 +45,7 @@ _POINTS = 3
 
 
 def plain_loss(E: Tensor, ids: Tensor, labels: Tensor, W: Tensor) -> Tensor:
-    """The log-loss with C Eᵀ = I, written out for autograd: a second implementation."""
+    """Compute the log-loss with C Eᵀ = I, written out for autograd: a second implementation."""
     X = E[ids]
     logits = (X @ W @ X[:, -1].unsqueeze(-1)).squeeze(-1)
     own = logits.masked_fill(ids != labels.unsqueeze(-1), -torch.inf)
@@ -71,7 +71,7 @@ def _run_convexity(task: Task) -> Arrays:
 
 
 def gradient_on_cyclic_data(instances: Instances, k: int, W: Tensor) -> float:
-    """Norm of the gradient of the loss on the cyclic data, by autograd."""
+    """Compute the gradient norm of the loss on the cyclic data, by autograd."""
     E, at = instances.E[k], W.clone().requires_grad_()
     data = cyclic_data(instances.ids[k], instances.labels[k], instances.graphs[k])
     total = at.new_zeros(())
@@ -129,7 +129,7 @@ def _run_orthogonal(task: Task) -> Arrays:
     instances = draw("C:orthogonal", GENERAL, task, mixed)
     W_mm, W_cyc, bases = instances.solution().W, instances.corrections(), instances.bases()
     inner = (W_mm * W_cyc).sum((-2, -1))
-    outside = distance(W_cyc, bases, W_cyc)  # what the projection takes away
+    outside = distance(W_cyc, bases, W_cyc)  # the part outside S_cyc
     inside = torch.linalg.matrix_norm(torch.einsum("brde,bde->br", bases, W_mm).unsqueeze(-1))
     return {"inner": inner.numpy(), "outside": outside.numpy(), "inside": inside.numpy()}
 
@@ -166,7 +166,7 @@ _PATHS: dict[str, Sizes] = {"acyclic": ACYCLIC, "general": GENERAL}
 
 
 def _run_path(task: Task) -> Arrays:
-    """Best weights of growing norm against Graph-SVM and the cyclic correction."""
+    """Compare the best weights of growing norm with Graph-SVM and the cyclic correction."""
     kind = task.settings["kind"]
     acyclic = kind == "acyclic"
     instances = draw(f"C:path {kind}", _PATHS[kind], task, ordered if acyclic else mixed, acyclic)
@@ -222,12 +222,12 @@ def _pictures_path(results: Results) -> list[Picture]:
 # --- the automaton --------------------------------------------------------------------------
 
 _PROMPTS, _TRAINED, _RATE = 20, 20_000, 0.01
-# Where the graph is silent, W_mm decides as soon as R times its margin is large.
+# If the graph does not decide, W_mm does once R times its margin is large.
 _CLEAR = 0.05
 
 
 def _run_automaton(task: Task) -> Arrays:
-    """Total variation between what the trained model and the automaton say comes next."""
+    """Measure the total variation between the trained model and the automaton."""
     instances = draw("C:automaton", GENERAL, task, mixed)
     generator = torch.Generator().manual_seed(seed_of("C:prompts", base=task.seed))
     shape = (len(instances.E), _PROMPTS, GENERAL.T)
@@ -253,7 +253,7 @@ def _run_automaton(task: Task) -> Arrays:
 
 
 def _variation(instances: Instances, prompts: Tensor, W: Tensor, wanted: Tensor) -> Tensor:
-    """Total variation of the next-token distributions, ``(B, prompts)``."""
+    """Compute the total variation of the next-token distributions, ``(B, prompts)``."""
     s = probabilities(next_token_data(instances.E, prompts), W)
     said = torch.zeros_like(wanted).scatter_add_(-1, prompts, s)
     return 0.5 * (said - wanted).abs().sum(-1)

@@ -1,4 +1,4 @@
-"""Paper C, figures 5 and 6: with general heads descent meets the SVM of what it selects itself."""
+"""Paper C, figures 5 and 6: with general heads, descent finds the SVM of its own selection."""
 
 from typing import Any
 
@@ -40,14 +40,14 @@ from attnmargin.training import train
 from attnmargin.training.measures import correlation
 
 _STEPS, _RATE = 2000, 0.1
-# Tokens with more attention than this are selected.
+# Tokens with more attention than this count as selected.
 SELECTED = 1e-3
 
 
 def general_heads(E: Tensor, seed: int) -> Tensor:
-    """Classifiers C ``(B, K, d)`` with unit rows that score highest at their own token.
+    """Draw classifiers C ``(B, K, d)`` with unit rows that score highest at their own token.
 
-    Rows are drawn until ``argmax_k c_yᵀ e_k = y`` (paper C, Assumption 3).
+    Each row is redrawn until ``argmax_k c_yᵀ e_k = y`` (paper C, Assumption 3).
     """
     B, K, d = E.shape
     generator = torch.Generator().manual_seed(seed)
@@ -67,12 +67,12 @@ def _head(kind: str, instances: Instances, C: Tensor) -> Head | ScoreHead:
 
 
 def _loss(kind: str) -> str:
-    """The loss of a head by scores; cross-entropy has its own."""
+    """Return the loss for a score head; cross-entropy brings its own."""
     return "squared" if kind == "squared" else "logistic"
 
 
 def inside_mask(graphs: list[TokenGraphs], ids: Tensor, labels: Tensor) -> Tensor:
-    """Tokens of samples with a choice that are in the component of their label, ``(B, n, T)``."""
+    """Mark tokens in the component of their label, in samples with a choice, ``(B, n, T)``."""
     found = []
     for g, x, y in zip(graphs, ids, labels, strict=True):
         samples: Samples = as_samples(x, y, g.vocabulary)
@@ -82,7 +82,7 @@ def inside_mask(graphs: list[TokenGraphs], ids: Tensor, labels: Tensor) -> Tenso
 
 
 def _finite_part(instances: Instances, mask: Tensor, head: Head | ScoreHead, loss: str) -> Tensor:
-    """Weights trained from zero on the cyclic data alone, ``(B, d, d)``, as in the paper."""
+    """Train from zero on the cyclic data alone, as in the paper; return W ``(B, d, d)``."""
     data: AttentionData = next_token_data(instances.E, instances.ids, mask)
     run = train(data, head=head, loss=loss, lr=lambda k: _RATE / (1.0 + 0.02 * k), steps=_STEPS,
                 record=_STEPS)  # fmt: skip
@@ -92,7 +92,7 @@ def _finite_part(instances: Instances, mask: Tensor, head: Head | ScoreHead, los
 def _compare(
     W: Tensor, instances: Instances, graphs: list[TokenGraphs], part: Tensor
 ) -> dict[str, Tensor]:
-    """Correlation with Graph-SVM and distance from the finite part, ``(R, B)`` each."""
+    """Compute the correlation with Graph-SVM and distance from the finite part, ``(R, B)`` each."""
     solution = solve(graph_problem(instances.E, graphs))
     bases = padded_bases(instances.E, graphs)
     return {

@@ -1,4 +1,4 @@
-"""Paper D, figures 1 and 4: the two-layer model on reviews, and signs along the loss."""
+"""Paper D, figures 1 and 4: the two-layer model on reviews, and sign agreement along the loss."""
 
 from dataclasses import replace
 
@@ -33,8 +33,8 @@ from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.importance import TokenImportance, sign_agreement
 from attnmargin.text.tokens.training import TokenRecipe, TokenRun, train_tokens
 
-# Until the loss is about that of model (1), with small steps in large batches; and until it is
-# that of the paper.
+# Early: small steps in large batches, until the loss is about that of model (1).
+# Long: until the loss matches the paper.
 _EARLY = TokenRecipe(layers=2, d=128, lr=1e-3, batch=1000, parts=50, decay=1e-8)
 _LONG = TokenRecipe(layers=2, d=64, lr=4e-3, batch=128, parts=8, decay=1e-8)
 RECIPES = {
@@ -49,7 +49,7 @@ _WORDS = {
     "long": "two layers, trained on",
     "linear": "logistic regression",
 }
-# Largest entry of a gradient at which logistic regression counts as solved.
+# Logistic regression counts as solved if no gradient entry exceeds this.
 _SMALL = 1e-6
 
 
@@ -73,7 +73,7 @@ def _run(task: Task) -> Arrays:
 
 
 def _ridge(found: TokenImportance, task: Task) -> Arrays:
-    """Loss and sign agreement of model (1) with p = 0, by the weight of ‖w‖²/2, w_s = ⟨E_s, v⟩."""
+    """Sweep the weight of ‖w‖²/2, w_s = ⟨E_s, v⟩, in model (1) with p = 0; loss and agreement."""
     rows, w = [], np.zeros(len(found.pieces.vocabulary))
     for k, ridge in enumerate(RIDGES):
         w, loss = logistic_regression(found.pieces, ridge, w)
@@ -86,7 +86,7 @@ def _ridge(found: TokenImportance, task: Task) -> Arrays:
 def logistic_regression(
     pieces: Pieces, ridge: float, start: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
-    """``min_w mean log(1 + exp(−y f)) + ridge ‖w‖²/2`` for ``f = Σ_s share_s w_s``; w and the loss.
+    """Minimise ``mean log(1 + exp(−y f)) + ridge ‖w‖²/2`` for ``f = Σ_s share_s w_s``; w and loss.
 
     Example:
         >>> import attnmargin as am, numpy as np
@@ -100,7 +100,7 @@ def logistic_regression(
     S, y = len(pieces.vocabulary), 2.0 * pieces.labels - 1.0
     shares = np.repeat(1.0 / pieces.lengths, pieces.lengths)
     X = csr_matrix((shares, pieces.ids, pieces.start), shape=(len(y), S), copy=True)
-    X.sum_duplicates()  # in place, so not in the arrays of the pieces
+    X.sum_duplicates()  # in place; X is a copy, so the pieces stay intact
 
     def value(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         margin = y * (X @ w)
@@ -108,11 +108,11 @@ def logistic_regression(
         total = np.logaddexp(0.0, -margin).mean() + ridge * (w @ w) / 2
         return float(total), X.T @ pull + ridge * w
 
-    # Shares make small gradients.
+    # Shares make gradients small, hence the tight tolerances.
     options = {"maxiter": 3000, "maxfun": 4000, "ftol": 1e-12, "gtol": 1e-9}
     found = minimize(value, start, jac=True, method="L-BFGS-B", options=options)
     w, left = found.x, float(np.abs(found.jac).max())
-    # At its last digits the line search gives up, and that is no failure.
+    # The line search may give up at the last digits; that is not a failure.
     if not found.success and left > _SMALL:
         words = f"logistic regression with ridge {ridge:g} has a gradient of {left:.2g} left"
         raise InaccurateError(f"{words} ({found.message})")
@@ -160,7 +160,7 @@ def _picture(key: str, own: Arrays) -> Picture:
 
 
 def _signs(results: Results) -> Picture:
-    """Sign agreement along the loss."""
+    """Draw the sign agreement along the loss."""
     series = [
         Series(kind="line", name=_WORDS[key.split("-")[1]], x=own["loss"], y=100 * own["agreement"],
                marker=".")

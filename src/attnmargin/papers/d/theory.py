@@ -47,7 +47,7 @@ def _errors(results: Results) -> list[NDArray[Any]]:
 
 
 def _slope(results: Results) -> float:
-    """How the largest error falls with d: the exponent of a power law."""
+    """Fit a power law to the largest error as a function of d; return the exponent."""
     means = np.log([error.mean() for error in _errors(results)])
     return float(np.polyfit(np.log(_WIDTHS), means, 1)[0])
 
@@ -84,12 +84,12 @@ def _pictures_lemma2(results: Results) -> list[Picture]:
 # --- Theorem 5 -------------------------------------------------------------------------------
 
 _N, _T, _D, _RATE, _LENGTH, _RECORDS = 6, 5, 256, 30.0, 400.0, 8
-# Attention above which a token counts as selected at the end of the flow.
+# A token counts as selected at the end of the flow if its attention exceeds this.
 _SELECTED = 1e-3
 
 
 def _starts(task: Task, **sizes: int) -> list[FirstStep]:
-    """Data that obey Assumption 4, after one step."""
+    """Draw data that obey Assumption 4, and take one step."""
     steps = []
     for trial in range(task.trials):
         seed = seed_of("D:theorem5", trial, base=task.seed)
@@ -99,7 +99,7 @@ def _starts(task: Task, **sizes: int) -> list[FirstStep]:
 
 
 def _follow(steps: list[FirstStep]) -> Any:
-    """The flow of p of all data sets side by side."""
+    """Follow the flow of p for all data sets at once."""
     own = [step.model.data() for step in steps]
     parts = [torch.stack([getattr(data, name) for data in own]) for name in ("X", "z", "y", "v")]
     p = torch.stack([step.model.p for step in steps])
@@ -122,7 +122,7 @@ def _run_theorem5(task: Task) -> Arrays:
 
 
 def _ending(model: EmbeddingModel, path: torch.Tensor) -> dict[str, Any]:
-    """What is selected at the end, and how far the path is from p* of that selection."""
+    """Find what is selected at the end, and compare the path with p* of that selection."""
     chosen = model.attention > _SELECTED
     important = torch.from_numpy(model.statistics().complete)[model.ids]
     solution = model.max_margin(chosen)
@@ -136,7 +136,7 @@ def _ending(model: EmbeddingModel, path: torch.Tensor) -> dict[str, Any]:
 
 
 def _next_best(model: EmbeddingModel) -> float:
-    """``‖p̂‖`` of the important tokens over the least ``‖p̂′‖`` of other selections (Lemma 19)."""
+    """Divide ``‖p̂‖`` of the important tokens by the least ``‖p̂′‖`` of others (Lemma 19)."""
     important = torch.from_numpy(model.statistics().complete)[model.ids]
     own = float(model.max_margin(important).value)
     return own / other_selections(model, important)

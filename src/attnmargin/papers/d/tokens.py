@@ -40,7 +40,7 @@ CORPORA = {"imdb": "IMDB", "yelp": "Yelp"}
 
 
 def settings_of(recipe: TokenRecipe) -> dict[str, Any]:
-    """All of a recipe but its seed, which is that of the run."""
+    """Return all settings of a recipe but its seed, which the run provides."""
     return {name: value for name, value in asdict(recipe).items() if name != "seed"}
 
 
@@ -91,7 +91,7 @@ def _claims_fig2(results: Results) -> list[Claim]:
 
 
 def _clouds(x: NDArray[Any], own: Arrays, title: str, groups: dict[str, Any]) -> list[Panel]:
-    """The two pictures of the paper."""
+    """Draw the two pictures of the paper."""
     panels = []
     for key, name in (("with_p", "attention (⟨E, p⟩)"), ("with_v", "class (⟨E, v⟩)")):
         series = [
@@ -121,11 +121,11 @@ RECIPE = TokenRecipe(d=64, lr=2e-4, batch=500, epochs=210)
 
 @lru_cache(maxsize=2)
 def corpus_tokens(folder: Path, name: str, whole: bool) -> TokenImportance:
-    """Training reviews of IMDB, or reviews of Yelp that are not neutral, cleaned as in paper D."""
+    """Read IMDB training reviews, or non-neutral Yelp reviews, and clean them as in paper D."""
     corpus = find_reviews(folder, name, "aclImdb" if name == "imdb" else name)
     if corpus.splits is not None and "train" in corpus.splits:
         corpus = corpus.split("train")
-    # A neutral token should have a posterior difference of zero: Yelp has more good reviews.
+    # Yelp has more good reviews; balance, so that neutral tokens have posterior difference zero.
     corpus = balanced(corpus)
     vocabulary = None if whole else find_vocabulary(folder)
     return token_importance(corpus, Cleaning(vocabulary=vocabulary))
@@ -141,7 +141,7 @@ def _run_corpus(task: Task) -> Arrays:
 
 
 def of_corpus(run: TokenRun, found: TokenImportance) -> Arrays:
-    """What the pictures of a corpus need."""
+    """Collect the arrays that the pictures of a corpus need."""
     return _trained(run) | {
         "positive": found.statistics.positive,
         "negative": found.statistics.negative,
@@ -150,7 +150,7 @@ def of_corpus(run: TokenRun, found: TokenImportance) -> Arrays:
 
 
 def statistics_of(own: Arrays) -> TokenStatistics:
-    """Those of the corpus that was trained on."""
+    """Return the token statistics of the training corpus."""
     return TokenStatistics(own["positive"], own["negative"])
 
 
@@ -167,7 +167,7 @@ def _claims_corpus(results: Results) -> list[Claim]:
 
 
 def corpus_clouds(own: Arrays, title: str) -> list[Panel]:
-    """The two pictures of the paper, of frequent and of rare tokens."""
+    """Draw the two pictures of the paper, for frequent and for rare tokens."""
     statistics = statistics_of(own)
     often = statistics.count >= FREQUENT
     groups = {f"seen ≥ {FREQUENT} times": often, "rarer": ~often}
@@ -198,7 +198,7 @@ _MOST = 20
 
 
 def _first(own: Arrays, kind: str) -> NDArray[np.int64]:
-    """Places of the tokens that come first in a table."""
+    """Return the indices of the top tokens of a table."""
     statistics = statistics_of(own)
     attended = np.where(statistics.count >= FREQUENT, own["with_p"], -np.inf)
     score = statistics.score

@@ -1,1 +1,1 @@
-"""Experiments point by point: run, keep, judge, draw, summarise."""
+"""Experiments point by point: run, save, judge, draw, summarise."""

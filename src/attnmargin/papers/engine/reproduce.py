@@ -1,4 +1,4 @@
-"""Run experiments point by point, keep what is finished, judge the claims, draw."""
+"""Run experiments point by point, save finished points, judge the claims, draw."""
 
 import json
 import platform
@@ -35,13 +35,13 @@ def _folder(out: Path, name: str) -> Path:
 
 
 def _fingerprint(experiment: Experiment, point: Point, trials: int, seed: int) -> str:
-    """What a saved point must have been computed with."""
+    """Serialise the settings that a saved point must match."""
     own = {"experiment": experiment.store, "point": point.key, "trials": trials, "seed": seed}
     return json.dumps({**own, "settings": point.settings}, sort_keys=True, default=str)
 
 
 def _load(path: Path, expected: str) -> Arrays | None:
-    """A finished point, if it is there and was computed as asked for."""
+    """Load a finished point, or return None if it is missing or its settings differ."""
     if not path.is_file():
         return None
     try:
@@ -66,7 +66,7 @@ def _compute(
     words, k, count = f"{experiment.name} {point.key}", keys.index(point.key), len(keys)
 
     def tell(done: int, total: int) -> None:
-        """A part of a point as a part of the figure."""
+        """Report progress within a point as progress of the figure."""
         progress(words, int(1000 * (k + done / max(total, 1))), 1000 * count)
 
     tell(0, 1)
@@ -84,7 +84,7 @@ def points_of(
     redraw: bool = False,
     data: Path | None = None,
 ) -> Results:
-    """All points of an experiment, computed where they are not saved yet."""
+    """Return all points of an experiment; compute those that are not saved."""
     folder = _folder(out, experiment.store) / "points"
     results: dict[str, Arrays] = {}
     for point in experiment.points:
@@ -115,21 +115,21 @@ def reproduce(
 ) -> dict[str, Any]:
     """Run one figure, judge its claims, and draw it.
 
-    Every point of a curve is saved as soon as it is finished; what is saved is not computed again,
-    so that a run that was stopped goes on where it was.
+    Every finished point of a curve is saved at once and never computed again, so a stopped run
+    resumes where it was.
 
     Args:
         experiment: see :func:`attnmargin.papers.registry.find`.
-        trials: per point; that of the paper by default.
+        trials: per point; the number in the paper by default.
         out: folder for arrays, pictures and the record.
-        redraw: draw and judge what is saved, and compute nothing.
-        kind: of the pictures: "png", "svg" or "pdf".
-        data: a folder with the reviews that some figures are computed from.
-        progress: called with words, the number done and of all.
+        redraw: draw and judge the saved points, and compute nothing.
+        kind: picture format: "png", "svg" or "pdf".
+        data: a folder with the reviews that some figures need.
+        progress: called with words, the number done and the total.
 
     Returns:
         ``{"figure", "trials", "seconds", "claims": [{"claim", "measured", "bound", "holds"}],
-        "files"}``, and the settings; the same as ``result.json`` in the folder.
+        "files"}``, and the settings; ``result.json`` in the folder holds the same.
     """
     count, base = _trials(experiment, trials), _ready(out, experiment.name)
     results = points_of(
@@ -149,7 +149,7 @@ def compute_points(
     data: str | Path | None = None,
     progress: NamedProgress | None = None,
 ) -> list[Path]:
-    """Compute single points of a figure and save them, so that machines can share the work.
+    """Compute and save single points of a figure, so that machines can share the work.
 
     :func:`reproduce` with the same folder, trials and seed then finds them.
 
@@ -175,7 +175,7 @@ def compute_points(
 
 
 def _ready(out: str | Path, name: str) -> Path:
-    """The folder of results, with that of a figure in it."""
+    """Create the folder of a figure; return the folder of all results."""
     try:
         _folder(Path(out), name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -218,7 +218,7 @@ def _finish(
             "python": platform.python_version(),
         },
     }
-    # In the file, files are named from its folder, so that the folder can be moved.
+    # The file lists paths relative to its folder, so that the folder can be moved.
     inside = {**record, "files": [str(file.relative_to(folder)) for file in files]}
     text = json.dumps(inside, indent=1, ensure_ascii=False, default=str) + "\n"
     path = write_whole(folder / "result.json", lambda stream: stream.write(text.encode()))
@@ -227,7 +227,7 @@ def _finish(
 
 
 def _draw(experiment: Experiment, results: Results, folder: Path, kind: str) -> list[Path]:
-    """Pictures from the saved arrays alone."""
+    """Draw the pictures from the saved arrays alone."""
     files = []
     for picture in experiment.pictures(results):
         figure = draw_picture(picture)
@@ -236,7 +236,7 @@ def _draw(experiment: Experiment, results: Results, folder: Path, kind: str) -> 
 
 
 def lacks_data(experiment: Experiment, out: Path, data: Path | None) -> bool:
-    """Whether a figure can neither be computed, for want of data, nor drawn from what is saved."""
+    """Test whether a figure lacks the data to compute it, and is not saved completely either."""
     folder = _folder(out, experiment.store) / "points"
     saved = all((folder / f"{point.key}.npz").is_file() for point in experiment.points)
     return experiment.needs is not None and data is None and not saved

@@ -1,4 +1,4 @@
-"""Reviews in the folder of the data: where they are, and as token ids."""
+"""Reviews in the data folder: their location, and their token ids."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -7,14 +7,14 @@ from attnmargin.base.errors import InputError
 from attnmargin.text.corpus import Corpus, read_corpus
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl")
-# Labels of neutral reviews, which the papers leave out.
+# Labels of neutral reviews, which the papers exclude.
 NEUTRAL = (-1,)
 NEEDS = "a folder with imdb.parquet (.csv, .tsv, .jsonl, or aclImdb) and vocab.txt"
 
 
 @lru_cache(maxsize=2)
 def find_reviews(folder: Path, name: str = "imdb", official: str = "aclImdb") -> Corpus:
-    """A corpus of the folder: ``imdb.parquet`` and the like, or the official layout."""
+    """Read a corpus of the folder: ``imdb.parquet`` and the like, or the official layout."""
     for path in (folder / official, *(folder / f"{name}{ending}" for ending in _ENDINGS)):
         if path.exists():
             return read_corpus(path, drop=() if name == "imdb" else NEUTRAL)
@@ -23,7 +23,7 @@ def find_reviews(folder: Path, name: str = "imdb", official: str = "aclImdb") ->
 
 
 def find_vocabulary(folder: Path) -> Path:
-    """The file of word pieces of the folder: its name ends in ``vocab.txt``."""
+    """Find the word-piece file of the folder, whose name ends in ``vocab.txt``."""
     found = sorted(folder.glob("*vocab.txt"))
     if not found:
         raise InputError("data", f"{folder} without a vocabulary", NEEDS)

@@ -12,7 +12,7 @@ from attnmargin.plot.panels import Series
 def mean_curve(
     name: str, x: Any, values: list[NDArray[Any]] | NDArray[Any], *, log: bool = False, **more: Any
 ) -> Series:
-    """Means of the trials at every x; on a logarithmic axis the band stays above zero."""
+    """Build a curve of means over trials; on a logarithmic axis the band stays above zero."""
     stats = [mean_error(np.asarray(v, dtype=float)) for v in values]
     y, half = (np.array([pair[k] for pair in stats]) for k in (0, 1))
     low = np.maximum(y - half, 0.1 * y) if log else y - half
@@ -25,7 +25,7 @@ def mean_curve(
 def share_curve(
     name: str, x: Any, flags: list[NDArray[Any]], kind: str = "line", **more: Any
 ) -> Series:
-    """Shares of trials at every x, with Wilson's intervals; bars are in percent."""
+    """Build a curve of shares of trials, with Wilson's intervals; bars are in percent."""
     scale = 100.0 if kind == "bar" else 1.0
     share = np.array([f.mean() for f in flags])
     low, high = share_interval(np.array([f.sum() for f in flags]), len(flags[0]))

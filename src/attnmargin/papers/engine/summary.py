@@ -9,7 +9,7 @@ from attnmargin.report.numbers import short
 
 
 def write_summary(out: Path, paper: str, names: list[str]) -> Path:
-    """Write ``SUMMARY.md`` beside figures of a paper: claims, numbers, times, pictures."""
+    """Write ``SUMMARY.md`` beside the figures of a paper: claims, numbers, times, pictures."""
     folder = out / paper
     files = [folder / name.split(":")[1] / "result.json" for name in names]
     records = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
@@ -46,7 +46,7 @@ def _anchor(record: dict[str, Any]) -> str:
 
 
 def _part(record: dict[str, Any]) -> list[str]:
-    """One figure: its pictures and its claims."""
+    """Write the part of one figure: its pictures and its claims."""
     name = record["figure"].split(":")[1]
     pictures = [Path(file).name for file in record["files"] if file.endswith(".png")]
     lines = [f"## {record['figure']}", "", record["title"], ""]

@@ -11,7 +11,7 @@ from attnmargin.report.pages.html import page, paragraph, section, write_page
 
 
 class MarkedText(NamedTuple):
-    """Words of a text, the share of attention of each, and the word that decides, if known."""
+    """The words of a text, the attention share of each, and the decisive word, if known."""
 
     words: Sequence[str]
     shares: NDArray[Any]
@@ -19,7 +19,7 @@ class MarkedText(NamedTuple):
 
 
 def attention_body(groups: Mapping[str, Sequence[MarkedText]]) -> str:
-    """One section per group of texts."""
+    """Build one section per group of texts."""
     parts = [f"<style>{COLOURED_STYLE}</style>"]
     for title, texts in groups.items():
         shown = [coloured_text(t.words, t.shares.tolist(), t.pivotal) for t in texts]
@@ -28,7 +28,7 @@ def attention_body(groups: Mapping[str, Sequence[MarkedText]]) -> str:
 
 
 def write_attention(path: Path, groups: Mapping[str, Sequence[MarkedText]]) -> Path:
-    """Texts of several models one below the other, as a page of its own."""
+    """Write a standalone page with the texts of several models, one group after the other."""
     words = paragraph(
         "The attention that the first position pays to every token, mean of layers and heads; the "
         "strongest of each text has the most colour. Rest on a word for its share. The outlined "

@@ -1,4 +1,4 @@
-"""Text whose tokens are shaded by a number each."""
+"""Text with each token shaded by a number."""
 
 from collections.abc import Sequence
 from html import escape
@@ -11,18 +11,18 @@ COLOURED_STYLE = """
   background: color-mix(in srgb, #3b82c4 calc(var(--a) * 100%), transparent); }
 .coloured .marked { outline: 2px solid currentColor; }
 """
-_SHADE = 0.75  # of the strongest token
+_SHADE = 0.75  # opacity of the strongest token
 
 
 def coloured_text(
     words: Sequence[str], weights: Sequence[float], marked: str | None = None, most: float = 0.0
 ) -> str:
-    """Words with a background as strong as their weight; negative ones in another colour.
+    """Shade each word by its weight; negative weights get another colour.
 
     Args:
-        weights: one per word; told when the pointer rests on it.
+        weights: one per word; shown when the pointer rests on the word.
         marked: a word that gets an outline.
-        most: the weight of the strongest shade; that of the text by default.
+        most: the weight with the strongest shade; by default the largest of the text.
     """
     scale = most or max((abs(w) for w in weights), default=0.0) or 1.0
     parts = []

@@ -14,7 +14,7 @@ from attnmargin.report.pages.prediction import write_prediction
 
 
 def review_words() -> Words:
-    """The words of the built-in reviews, and a title for each."""
+    """Return the words of the built-in reviews, and a title for each."""
     data = review_data()
     names = [[*r.words, *[""] * (data.T - len(r.words))] for r in REVIEWS]
     good = {1: "+1 (good)", -1: "−1 (bad)"}
@@ -46,7 +46,7 @@ def write_demo(path: Path) -> dict[str, Any]:
 
 
 def _findings(words: Words, prediction: Any, result: Any) -> list[str]:
-    """One line per finding."""
+    """Write one line per finding."""
     solution, guards = prediction.solution, prediction.support
     lines = [f"{headline(prediction, words)}.", verdict_sentence(prediction)]
     for i, t in enumerate(prediction.selection.tolist()):

@@ -1,4 +1,4 @@
-"""The page of token-priority graphs: drawings, a view of graphs of any size, what comes next."""
+"""The page of token-priority graphs: drawings, an explorer for any size, and what comes next."""
 
 import json
 from html import escape
@@ -15,11 +15,11 @@ from attnmargin.report.graphs import findings
 from attnmargin.report.pages.html import figure, page, paragraph, section, write_page
 from attnmargin.version import VERSION
 
-# Graphs that are drawn, and their size at most.
+# Maximum number of drawings, and of tokens in one.
 _MOST_DRAWINGS, _LARGEST_DRAWING = 12, 24
-# Numbers that the page carries at most, and the largest component whose shares it carries.
+# Maximum amount of numbers in the page, and of tokens in a component whose shares it includes.
 _MOST_NUMBERS, _LARGEST_COMPONENT = 1_500_000, 300
-# Edges between components of a graph whose margins it carries.
+# Maximum number of edges between components for a graph whose margins it includes.
 _MOST_EDGES = 250
 
 _STYLE = """<style>
@@ -69,7 +69,7 @@ _SOURCE = (
 
 
 def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Path:
-    """Write the page of graphs; ``record`` is that of :mod:`attnmargin.cli.graphs`."""
+    """Write the page of graphs; :mod:`attnmargin.cli.graphs` provides ``record``."""
     title = f"What attention learns from {Path(record['file']).name}"
     parts = [
         _STYLE,
@@ -83,7 +83,7 @@ def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Pat
 
 
 def _next(record: dict[str, Any] | None) -> str:
-    """What comes after the prompt of the command."""
+    """Show what comes after the prompt of the command."""
     if record is None:
         return ""
     rows = "".join(
@@ -98,7 +98,7 @@ def _next(record: dict[str, Any] | None) -> str:
 
 
 def _drawings(graphs: TokenGraphs) -> str:
-    """The first graphs that are small enough to be drawn."""
+    """Draw the most frequent graphs that are small enough."""
     small = [graph for graph in _by_frequency(graphs) if len(graph.tokens) <= _LARGEST_DRAWING]
     if not small:
         return ""
@@ -127,7 +127,7 @@ def _count(graph: TokenGraph) -> str:
 
 
 def _explorer(graphs: TokenGraphs, file: str) -> str:
-    """Fields to choose a graph and to ask what comes next, with the graphs as data."""
+    """Build the fields to choose a graph and ask what comes next, with the graphs as data."""
     carried, rest = _carried(graphs)
     names = [graphs.vocabulary.name(k) for k in range(graphs.K)]
     data = {"names": names, "graphs": carried, "rest": rest, "file": file}
@@ -159,7 +159,7 @@ def _explorer(graphs: TokenGraphs, file: str) -> str:
 
 
 def _example(graphs: TokenGraphs) -> str:
-    """The first sequence of the data, as a prompt."""
+    """Return the first sequence of the data, as a prompt."""
     if graphs.samples is None or graphs.samples.n == 0:
         return ""
     first = graphs.samples.tokens[: graphs.samples.start[1]]
@@ -167,7 +167,7 @@ def _example(graphs: TokenGraphs) -> str:
 
 
 def _carried(graphs: TokenGraphs) -> tuple[list[dict[str, Any]], list[int]]:
-    """Graphs as plain numbers, the most frequent last tokens first, and those left out."""
+    """List graphs as plain numbers, most frequent last tokens first; also list those left out."""
     left, found, rest = _MOST_NUMBERS, [], []
     automaton = Automaton(graphs) if graphs.samples is not None else None
     for graph in _by_frequency(graphs):
@@ -198,7 +198,7 @@ def _by_frequency(graphs: TokenGraphs) -> list[TokenGraph]:
 
 
 def _soft(automaton: Automaton | None, graph: TokenGraph) -> list[float | None]:
-    """Logits inside components, rounded; None where the component is too large."""
+    """Compute rounded logits inside components; all None without data or if one is too large."""
     largest = int(np.bincount(graph.component).max())
     if automaton is None or largest > _LARGEST_COMPONENT:
         return [None] * len(graph.tokens)
@@ -206,7 +206,7 @@ def _soft(automaton: Automaton | None, graph: TokenGraph) -> list[float | None]:
 
 
 def _hard(graph: TokenGraph) -> list[float] | None:
-    """Logits of W_mm, rounded; None where there are too many edges to solve for them here."""
+    """Compute rounded logits of W_mm; None if there are too many edges to solve for them here."""
     if len(graph.condensation) > _MOST_EDGES:
         return None
     return [round(float(x), 6) for x in margins(graph)]

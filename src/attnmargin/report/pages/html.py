@@ -1,4 +1,4 @@
-"""The parts of a page: frame, style, tables and figures."""
+"""The building blocks of a page: frame, style, tables and figures."""
 
 from html import escape
 from pathlib import Path
@@ -54,7 +54,7 @@ summary { cursor: pointer; }
 
 
 def page(title: str, body: str) -> str:
-    """A whole page; nothing in it is fetched from elsewhere."""
+    """Build a self-contained page, which loads nothing from elsewhere."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -64,7 +64,7 @@ def page(title: str, body: str) -> str:
 
 
 def table(head: list[str], rows: list[list[str]], wide: bool = False) -> str:
-    """A table of plain text; a wide one becomes a list on narrow screens."""
+    """Build a table of plain text; a wide one becomes a list on narrow screens."""
     kind = ' class="wide"' if wide else ""
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{_cells(head, row)}</tr>" for row in rows)
@@ -72,7 +72,7 @@ def table(head: list[str], rows: list[list[str]], wide: bool = False) -> str:
 
 
 def _cells(head: list[str], row: list[str]) -> str:
-    """The cells of a row, each with the name of its column for narrow screens."""
+    """Build the cells of a row, each with its column name for narrow screens."""
     named = zip(head, map(cell, row), strict=True)
     return "".join(
         text.replace("<td", f'<td data-name="{escape(name)}"', 1) if name else text
@@ -81,27 +81,27 @@ def _cells(head: list[str], row: list[str]) -> str:
 
 
 def cell(content: str, kind: str = "") -> str:
-    """A table cell; content that begins with a tag is taken as it is."""
+    """Build a table cell; content that starts with ``<td`` passes through unchanged."""
     if content.startswith("<td"):
         return content
     return f"<td{f' class={kind!r}' if kind else ''}>{escape(content)}</td>"
 
 
 def figure(picture: str, caption: str) -> str:
-    """A picture with its caption."""
+    """Build a picture with its caption."""
     return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def section(title: str, *parts: str) -> str:
-    """A heading and what follows it."""
+    """Build a section: a heading and its parts."""
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
 def paragraph(text: str) -> str:
-    """Plain text."""
+    """Build a paragraph of plain text."""
     return f"<p>{escape(text)}</p>"
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Write a page whole or not at all."""
+    """Write a page; on failure, leave no partial file."""
     return write_whole(path, lambda stream: stream.write(text.encode()))

@@ -1,4 +1,4 @@
-"""The page of a prediction: what, by what margin, why, where else, and the proof."""
+"""The page of a prediction: what is selected, by what margin, why, alternatives, and the proof."""
 
 import shlex
 from html import escape
@@ -88,7 +88,7 @@ def prediction_page(
     command: str = "attnmargin predict data.npz --verify --html page.html",
     file: str = "data.npz",
 ) -> str:
-    """One self-contained page about one instance."""
+    """Build a self-contained page about one instance."""
     words = words or name_tokens(prediction.data)
     title = headline(prediction, words)
     kind = str(prediction.verdict).split(" ")[0]
@@ -115,12 +115,12 @@ def write_prediction(
     command: str = "attnmargin predict data.npz --verify --html page.html",
     file: str = "data.npz",
 ) -> Path:
-    """Write the page of a prediction from a file, which a command makes again."""
+    """Write the page of a prediction; ``command`` reproduces it from ``file``."""
     return write_page(path, prediction_page(prediction, words, result, command, file))
 
 
 def _token_map(prediction: Prediction, words: Words) -> str:
-    """All tokens with their scores, sequence by sequence."""
+    """Show all tokens with their scores, sequence by sequence."""
     gamma = scores(prediction.data) if prediction.head is None else None
     chosen, support = prediction.chosen, prediction.support
     rows = []
@@ -186,7 +186,7 @@ def _pictures(prediction: Prediction, words: Words, result: Confirmation | None)
 
 
 def _legend(prediction: Prediction, result: Confirmation | None) -> str:
-    """What the marks in the pictures of tokens mean."""
+    """Explain the marks in the pictures of tokens."""
     d = prediction.data.d
     plane = (
         "The axes are the two coordinates of tokens."

@@ -15,14 +15,14 @@ from attnmargin.text.classifier.analysis import LARGE, attention_shares, sparsit
 from attnmargin.text.classifier.training import TextRun
 from attnmargin.text.pieces import Pieces
 
-# Texts that are shown, and tokens of each.
+# Texts shown, and tokens per text.
 _TEXTS, _TOKENS = 8, 120
 
 
 def write_text_page(
     path: Path, run: TextRun, test: Pieces, classes: Sequence[str], words: str
 ) -> Path:
-    """Write what ``attnmargin train-text`` found; ``words`` say it in one sentence."""
+    """Write the results of ``attnmargin train-text``; ``words`` is a one-sentence summary."""
     body = paragraph(words) + _accuracies(run) + _weights(run) + _attention(run, test, classes)
     return write_page(path, page("A text classifier by mirror descent", body))
 
@@ -54,7 +54,7 @@ def _weights(run: TextRun) -> str:
 
 
 def _attention(run: TextRun, test: Pieces, classes: Sequence[str]) -> str:
-    """The shortest texts of the test, as many of either class as there are."""
+    """Show the shortest test texts of each class, shaded by attention."""
     order = np.argsort(test.lengths, kind="stable")
     groups: dict[str, list[MarkedText]] = {}
     for label, name in enumerate(classes):

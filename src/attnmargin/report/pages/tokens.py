@@ -1,4 +1,4 @@
-"""The page of a corpus: which tokens decide, whether training agrees, and texts coloured by it."""
+"""The page of a corpus: decisive tokens, agreement with training, and coloured texts."""
 
 from html import escape
 from pathlib import Path
@@ -13,12 +13,12 @@ from attnmargin.report.pages.html import page, paragraph, section, table, write_
 from attnmargin.report.tokens import agreement_sentence, token_cells
 from attnmargin.text.tokens.importance import TokenImportance
 
-# Texts of each class that are shown, and tokens of each.
+# Texts shown per class, and tokens per text.
 _TEXTS, _TOKENS = 3, 150
 
 
 def write_tokens(path: Path, found: TokenImportance, record: dict[str, Any]) -> Path:
-    """Tables, pictures and coloured texts in one file."""
+    """Write tables, pictures and coloured texts to one page."""
     negative, positive = found.classes
     body = [
         paragraph(_summary(record)),
@@ -52,7 +52,7 @@ def _tokens(title: str, rows: list[dict[str, Any]]) -> str:
 
 
 def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:
-    """The two pictures of the paper, with names of tokens."""
+    """Draw the two pictures of the paper, with token names."""
     clouds = [cloud_svg(panel) for panel in cloud_panels(found)]
     words = agreement_sentence(record["agreement"])
     words = f"Every point is a token; rest on it for its name. {words[0].upper()}{words[1:]}."
@@ -64,7 +64,7 @@ def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:
 
 
 def _examples(found: TokenImportance) -> str:
-    """Texts whose tokens decide most clearly, of either class."""
+    """Show the texts of each class whose tokens decide most clearly."""
     own, pieces = found.statistics, found.pieces
     weight = np.nan_to_num(own.difference)
     sums = np.add.reduceat(weight[pieces.ids], pieces.start[:-1])

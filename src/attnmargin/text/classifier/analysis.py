@@ -1,4 +1,4 @@
-"""What a trained classifier looks like: how sparse its weights are, and what it attends to."""
+"""Analysis of a trained classifier: how sparse its weights are, and what it attends to."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from attnmargin.text.classifier.transformer import TextClassifier
 from attnmargin.text.pieces import Pieces
 
-# Entries of at least this size are large (paper B, figure 8).
+# Entries of at least this size count as large (paper B, figure 8).
 LARGE = 0.06
 
 
 def sparsity(model: TextClassifier, edges: NDArray[Any]) -> dict[str, dict[str, Any]]:
-    """Histograms of ``|W_K|``, ``|W_Q|`` and ``|W_V|`` over all layers (paper B, figure 8).
+    """Compute histograms of ``|W_K|``, ``|W_Q|`` and ``|W_V|`` over all layers (paper B, figure 8).
 
     Returns:
-        For each, the counts between ``edges``, the number of entries of at least 0.06, the number
-        of all, and the largest.
+        For each matrix, the counts between ``edges``, the number of entries of at least 0.06, the
+        number of all entries, and the largest entry.
     """
     found = {}
     for name, entries in model.projections().items():
@@ -34,9 +34,9 @@ def sparsity(model: TextClassifier, edges: NDArray[Any]) -> dict[str, dict[str, 
 
 
 def attention_shares(model: TextClassifier, pieces: Pieces) -> list[NDArray[np.float64]]:
-    """Attention of the first position, mean of heads and layers, one array per text.
+    """Compute the attention of the first position, mean over heads and layers, one array per text.
 
-    [CLS] and [SEP] are left out, and the shares of the others add up to one.
+    [CLS] and [SEP] are excluded; the other shares sum to one.
     """
     model.eval()
     device = next(model.parameters()).device
@@ -52,7 +52,7 @@ def attention_shares(model: TextClassifier, pieces: Pieces) -> list[NDArray[np.f
 def pivotal_shares(
     shares: Sequence[NDArray[np.float64]], words: Sequence[Sequence[str]], pivotal: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Share of the pivotal word of every text, and its rank among the words, 1 for the first."""
+    """Find the share of the pivotal word of every text, and its rank among the words, from 1."""
     share, rank = [], []
     for s, text, word in zip(shares, words, pivotal, strict=True):
         own = np.array([token == word for token in text])

@@ -11,20 +11,20 @@ from attnmargin.text.classifier.transformer import Shape
 from attnmargin.text.corpus import Corpus, overlap, split_corpus
 from attnmargin.text.pieces import Pieces, word_list, word_pieces
 
-# Words that occur less often are unknown where no vocabulary is given.
+# Without a given vocabulary, words that occur less often are unknown.
 _LEAST = 2
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CorpusRun(Summarised):
-    """A classifier that was trained on one part of a corpus and tested on the other."""
+    """A classifier trained on one part of a corpus and tested on the other."""
 
     run: TextRun
     classes: tuple[str, ...]
     train: Corpus
     test: Corpus
-    pieces: Pieces  # of the test
+    pieces: Pieces  # of the test texts
 
     def summary(self) -> dict[str, str]:
         """Return the sizes of both parts and the accuracy, by name."""
@@ -53,10 +53,10 @@ def train_corpus(
     """Split a corpus, train a classifier on one part, and test it on the other.
 
     Args:
-        shape: the arguments of :class:`Shape` but the vocabulary.
-        vocabulary: a WordPiece file; without it the words of the training texts.
-        share: of the texts, for the test, unless the corpus has a column ``split``.
-        out: a folder for checkpoints; a stopped run goes on from there.
+        shape: the arguments of :class:`Shape`, except the vocabulary.
+        vocabulary: a WordPiece file; the words of the training texts by default.
+        share: fraction of texts for the test, unless the corpus has a column ``split``.
+        out: a folder for checkpoints, from which a stopped run resumes.
     """
     train, test = split_corpus(corpus, share, recipe.seed)
     words: Path | list[str] = vocabulary or word_list(train.texts, _LEAST)

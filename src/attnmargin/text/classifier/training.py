@@ -23,22 +23,22 @@ from attnmargin.text.classifier.transformer import Shape, TextClassifier
 from attnmargin.text.epochs import epoch_row, resume, run_epochs
 from attnmargin.text.pieces import Pieces
 
-# Texts of a batch that is only read.
+# Batch size for evaluation.
 _READ = 500
 
 
 @final
 @dataclass(frozen=True)
 class Recipe:
-    """How a classifier is trained: ℓp mirror descent on the summed loss, as in paper B."""
+    """Settings for training a classifier: ℓp mirror descent on the summed loss, as in paper B."""
 
     p: float = 1.1
     lr: float = 8e-4
     batch: int = 100
     epochs: int = 40
-    stop: float = 0.995  # accuracy in training at which it ends
+    stop: float = 0.995  # training accuracy at which the run ends
     seed: int = 0
-    parts: int = 4  # in which a batch is computed, each of texts of similar length
+    parts: int = 4  # sub-batches of texts of similar length, computed one after the other
     multiple: int = 64  # lengths are padded to multiples of this
     compiled: bool = False
 
@@ -53,7 +53,7 @@ class Recipe:
 @final
 @dataclass(eq=False, repr=False)
 class TextRun(Summarised):
-    """A trained classifier, and what was seen of every epoch."""
+    """A trained classifier, and the history of its epochs."""
 
     model: TextClassifier
     recipe: Recipe
@@ -61,7 +61,7 @@ class TextRun(Summarised):
     data: str = ""  # digests of the texts
 
     def summary(self) -> dict[str, str]:
-        """Return epochs and accuracies, by name."""
+        """Return the number of epochs and the accuracies, by name."""
         return {
             "epochs": str(len(self.history)),
             "test accuracy": f"{self.last:.4g} at the end, {self.best:.4g} in the best epoch",
@@ -70,7 +70,7 @@ class TextRun(Summarised):
 
     @property
     def best(self) -> float:
-        """Test accuracy of the best epoch: what the papers report."""
+        """Test accuracy of the best epoch, the number that the papers report."""
         return max((row["test"] for row in self.history), default=float("nan"))
 
     @property
@@ -79,7 +79,7 @@ class TextRun(Summarised):
         return self.history[-1]["test"] if self.history else float("nan")
 
     def record(self) -> dict[str, Any]:
-        """As it stands in JSON."""
+        """Return the run as a JSON-ready record."""
         return {
             "shape": asdict(self.model.shape),
             "recipe": asdict(self.recipe),
@@ -102,15 +102,15 @@ def train_text(
     device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> TextRun:
-    """Train a classifier of texts, and test it after every epoch.
+    """Train a text classifier, and test it after every epoch.
 
-    Every epoch has a seed of its own, so a run that is stopped at any moment and started again with
-    the same ``out`` goes on from its last epoch to the same numbers.
+    Every epoch has its own seed. A run that stops at any moment and restarts with the same ``out``
+    resumes after its last epoch and reaches the same numbers.
 
     Args:
         train, test: token ids and labels, see :func:`attnmargin.text.word_pieces`.
-        shape: sizes; by default those of paper B, size 3.
-        recipe: power, rate, batch and the like.
+        shape: sizes; by default size 3 of paper B.
+        recipe: power, rate, batch size and so on.
         out: a folder for checkpoints (``model.safetensors``, ``run.json``).
         device: a GPU computes in bfloat16, with weights in float32.
 
@@ -140,11 +140,11 @@ def train_text(
         ]
         _check_lengths(parts, shape)
         optimiser = MirrorDescent(model.parameters(), lr=recipe.lr, p=recipe.p)
-        for weights in model.parameters():  # gradients of all parts of a batch are added here
+        for weights in model.parameters():  # gradients accumulate here over the parts of a batch
             weights.grad = torch.zeros_like(weights)
         forward: nn.Module = model
         if recipe.compiled:
-            # One graph per padded length, launched as a whole where there is a GPU.
+            # Compile one graph per padded length; a GPU launches it as a whole.
             mode = "reduce-overhead" if target.type == "cuda" else "default"
             forward = torch.compile(model, dynamic=False, mode=mode)  # type: ignore[assignment]
 
@@ -188,7 +188,7 @@ def _epoch(
     epoch: int,
     progress: Progress | None,
 ) -> dict[str, float]:
-    """One pass over the texts: mean loss, accuracy along the way, seconds."""
+    """Make one pass over the texts; return mean loss, running accuracy and seconds."""
     start, device = time.perf_counter(), data.ids.device
     model.train()
     batches = data.shuffled(recipe.batch, seed_of("text order", epoch, base=recipe.seed))
@@ -212,7 +212,7 @@ def _epoch(
 
 @torch.no_grad()
 def accuracy(model: nn.Module, data: Batches) -> float:
-    """Share of texts that are classified rightly."""
+    """Compute the share of texts classified correctly."""
     model.eval()
     right = torch.zeros((), device=data.ids.device)
     for places in data.ordered(_READ):

@@ -1,4 +1,4 @@
-"""The transformer classifier of paper B: post-norm, no biases, read out at the first position."""
+"""The transformer classifier of paper B: post-norm, no biases, read-out at the first position."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, final
@@ -14,7 +14,7 @@ from attnmargin.base.errors import InputError
 @final
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a classifier; paper B has layers = heads = 3, 4 or 6."""
+    """Sizes of a classifier; paper B uses layers = heads = 3, 4 or 6."""
 
     vocabulary: int
     layers: int = 3
@@ -36,7 +36,7 @@ class Shape:
 
 @final
 class Attention(nn.Module):
-    """Softmax attention with heads; ``W_Q``, ``W_K`` and ``W_V`` are thirds of one matrix."""
+    """Multi-head softmax attention; ``W_Q``, ``W_K`` and ``W_V`` are thirds of one matrix."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Attention(nn.Module):
         self.outer = nn.Linear(shape.width, shape.width, bias=False)
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, ``(B, heads, T, width / heads)``."""
+        """Compute queries, keys and values, ``(B, heads, T, width / heads)``."""
         split = self.inner(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         return split[0], split[1], split[2]
 
@@ -57,7 +57,7 @@ class Attention(nn.Module):
         return out
 
     def weights(self, x: Tensor, seen: Tensor | None) -> Tensor:
-        """The attention of every position, ``(B, heads, T, T)``."""
+        """Compute the attention of every position, ``(B, heads, T, T)``."""
         q, k, _ = self.parts(x)
         logits = q @ k.mT / q.shape[-1] ** 0.5
         if seen is not None:
@@ -65,16 +65,16 @@ class Attention(nn.Module):
         return torch.softmax(logits, -1)
 
     def projections(self) -> dict[str, Tensor]:
-        """``W_Q``, ``W_K`` and ``W_V`` by name, ``(width, width)`` each."""
+        """Return ``W_Q``, ``W_K`` and ``W_V`` by name, ``(width, width)`` each."""
         parts = self.inner.weight.chunk(3)
         return dict(zip(("W_Q", "W_K", "W_V"), parts, strict=True))
 
 
 @final
 class Block(nn.Module):
-    """Attention and a hidden layer, each added and then normalised.
+    """Attention and a hidden layer, each with a residual connection and then LayerNorm.
 
-    Dropped are attention weights, hidden units, and what is added, as in PyTorch's own layer.
+    Dropout acts on attention weights, hidden units and residual branches, as in PyTorch's layer.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -95,7 +95,7 @@ class Block(nn.Module):
 
 @final
 class TextClassifier(nn.Module):
-    """Token ids ``(B, T)`` to logits ``(B, classes)`` (paper B, Section 4).
+    """A classifier from token ids ``(B, T)`` to logits ``(B, classes)`` (paper B, Section 4).
 
     Example:
         >>> import torch
@@ -114,7 +114,7 @@ class TextClassifier(nn.Module):
         self.head = nn.Linear(shape.width, shape.classes, bias=False)
 
     def embed(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Embeddings ``(B, T, width)`` and which tokens are not padding, ``(B, 1, 1, T)``."""
+        """Compute embeddings ``(B, T, width)``, and mark non-padding tokens, ``(B, 1, 1, T)``."""
         x = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
         return x, (ids != self.padding)[:, None, None, :]
 
@@ -127,7 +127,7 @@ class TextClassifier(nn.Module):
 
     @torch.no_grad()
     def attention(self, ids: Tensor) -> Tensor:
-        """Attention of the first position in every layer, mean of heads, ``(B, layers, T)``."""
+        """Compute attention of the first position, averaged over heads, ``(B, layers, T)``."""
         x, seen = self.embed(ids)
         found = []
         for block in self.blocks:
@@ -136,7 +136,7 @@ class TextClassifier(nn.Module):
         return torch.stack(found, 1)
 
     def projections(self) -> dict[str, Tensor]:
-        """Entries of all ``W_Q``, ``W_K`` and ``W_V``, each as one vector."""
+        """Flatten the entries of all ``W_Q``, all ``W_K`` and all ``W_V`` into one vector each."""
         blocks: Any = self.blocks
         parts = [block.attention.projections() for block in blocks]
         return {name: torch.cat([p[name].flatten() for p in parts]) for name in parts[0]}

@@ -1,1 +1,1 @@
-"""Which tokens of a corpus decide: cleaning, counts, trained models (paper D)."""
+"""Decisive tokens of a corpus: cleaning, counts, trained models (paper D)."""

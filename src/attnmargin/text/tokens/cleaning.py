@@ -37,20 +37,20 @@ STOP_WORDS = frozenset(_STOPPED.split())
 @final
 @dataclass(frozen=True)
 class Cleaning:
-    """Which steps are taken, in this order."""
+    """The steps to apply, in this order."""
 
-    markup: bool = True  # tags such as <br /> are removed, &amp; is read as &
-    stop_words: bool = True  # words such as "the" are removed
-    stem: bool = True  # "loved" and "loving" become "love"
-    vocabulary: str | Path | None = None  # word pieces of this file; whole words without it
-    least: int = 50  # tokens seen less often are removed
+    markup: bool = True  # remove tags such as <br />, read &amp; as &
+    stop_words: bool = True  # remove words such as "the"
+    stem: bool = True  # reduce "loved" and "loving" to "love"
+    vocabulary: str | Path | None = None  # word pieces of this file; default: whole words
+    least: int = 50  # remove tokens that occur less often
 
     def __post_init__(self) -> None:
         check_whole(least=self.least)
 
 
 class Step(NamedTuple):
-    """What a step left."""
+    """The sizes after a cleaning step."""
 
     step: str
     tokens: int
@@ -58,10 +58,10 @@ class Step(NamedTuple):
 
 
 def clean_tokens(corpus: Corpus, cleaning: Cleaning | None = None) -> tuple[Pieces, list[Step]]:
-    """Tokens of a corpus as paper D prepares them, and what every step left.
+    """Extract the tokens of a corpus as in paper D, and report the sizes after every step.
 
-    Words are sequences of letters with their marks and of digits, in lower case; punctuation
-    separates them. Texts that have no token left stay, without any.
+    Words are runs of letters, with their marks, and digits, in lower case; punctuation separates
+    them. Texts without any token left stay, empty.
 
     Example:
         >>> import attnmargin as am, numpy as np
@@ -86,7 +86,7 @@ def clean_tokens(corpus: Corpus, cleaning: Cleaning | None = None) -> tuple[Piec
 
 
 def _read_words(texts: list[str], markup: bool) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
-    """Distinct words, and all words of all texts as places among them."""
+    """Find the distinct words, and all words of all texts as indices into them."""
     place: dict[str, int] = {}
     number = place.setdefault
     parts = []
@@ -105,7 +105,7 @@ Spelling = Callable[[str], tuple[str, ...]]
 
 
 def _spell(words: list[str], own: Cleaning) -> tuple[list[tuple[str, Spelling]], Spelling]:
-    """The tokens of a word after each step, with the names of the steps, and after all."""
+    """Compute the tokens of each word after each named step, and after all steps."""
     table: dict[str, tuple[str, ...]] = {word: (word,) for word in words}
     named: list[tuple[str, Spelling]] = []
     if own.stop_words:
@@ -137,7 +137,7 @@ def _stemmer() -> Callable[[str], str]:
 def _expand(
     spelled: list[tuple[str, ...]], ids: NDArray[Any], start: NDArray[Any]
 ) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
-    """Every word replaced by its tokens."""
+    """Replace every word by its tokens."""
     place: dict[str, int] = {}
     rows = [[place.setdefault(token, len(place)) for token in tokens] for tokens in spelled]
     first = starts_of([len(row) for row in rows])
@@ -149,7 +149,7 @@ def _expand(
 def _purge(
     vocabulary: list[str], ids: NDArray[Any], start: NDArray[Any], least: int
 ) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
-    """Without tokens that are seen less often."""
+    """Remove tokens that occur fewer than ``least`` times."""
     count = np.bincount(ids, minlength=len(vocabulary))
     keep = count >= least
     number = np.cumsum(keep) - 1

@@ -1,4 +1,4 @@
-"""Which tokens of a labelled corpus decide: statistics, a trained model, and whether they agree."""
+"""Decisive tokens of a labelled corpus: statistics, a trained model, and their agreement."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -14,25 +14,25 @@ from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.cleaning import Cleaning, Step, clean_tokens
 from attnmargin.text.tokens.training import TokenRun
 
-# Tokens that the agreement is measured on: seen so often, with a posterior difference above this;
-# in small corpora once in so many texts, but no less often than the last number.
+# Agreement is measured on tokens with at least FREQUENT occurrences and a posterior difference
+# above DECISIVE. In small corpora, one occurrence in RARE texts suffices, but at least FEW.
 FREQUENT, DECISIVE, RARE, FEW = 200, 0.2, 125, 20
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenImportance(Summarised):
-    """Tokens of a corpus with their statistics, and with a trained model if there is one."""
+    """Tokens of a corpus with their statistics, and a trained model if there is one."""
 
     pieces: Pieces
     statistics: TokenStatistics
     classes: tuple[str, str]
     steps: list[Step]
-    empty: int = 0  # texts that have no token left
+    empty: int = 0  # texts without any token left
     run: TokenRun | None = None
 
     def summary(self) -> dict[str, str]:
-        """Return size, classes and the first tokens of either class, by name."""
+        """Return the size, the classes and the top tokens of each class, by name."""
         words = {
             f"for {self.classes[k]}": few_words(
                 self.pieces.vocabulary[s] for s in self.ranked(name, 3)
@@ -43,10 +43,10 @@ class TokenImportance(Summarised):
         return {"texts": f"{len(self.pieces):,}", **words, "trained": trained}
 
     def ranked(self, name: str, most: int) -> NDArray[np.int64]:
-        """Places of the first tokens: most "positive", "negative" or "attended".
+        """Rank tokens, and return the indices of the most "positive", "negative" or "attended".
 
-        Attended ones are among those that occur at least once in 125 texts (200 times in 25,000):
-        what a model makes of rare tokens is chance.
+        Only tokens that occur at least once in 125 texts (200 times in 25,000) rank as attended:
+        what a model does with rare tokens is chance.
         """
         if name == "attended":
             if self.run is None:
@@ -62,7 +62,7 @@ class TokenImportance(Summarised):
         return first[np.isfinite(keys[first])]
 
     def row(self, s: int) -> dict[str, Any]:
-        """One token as it stands in JSON."""
+        """Describe one token, ready for JSON."""
         own = self.statistics
         found: dict[str, Any] = {
             "token": self.pieces.vocabulary[s],
@@ -79,11 +79,12 @@ class TokenImportance(Summarised):
         return found
 
     def agreement(self, least: int | None = None, difference: float = DECISIVE) -> dict[str, Any]:
-        """How far the model agrees with the statistics, on frequent tokens that decide.
+        """Measure how far the model agrees with the statistics on frequent decisive tokens.
 
-        Frequent are tokens seen at least 200 times; in corpora of less than 25,000 texts once in
-        125 texts, but at least 20 times. Signs of ⟨E_s, v⟩ and of the posterior difference; and
-        Spearman's rank correlation of ⟨E_s, v⟩ with the difference, and of ⟨E_s, p⟩ with its size.
+        Tokens are frequent if seen at least 200 times; in corpora of fewer than 25,000 texts, once
+        in 125 texts, but at least 20 times. Compares the signs of ⟨E_s, v⟩ and of the posterior
+        difference. Spearman's rank correlation compares ⟨E_s, v⟩ with the difference, and ⟨E_s, p⟩
+        with its absolute value.
         """
         if self.run is None:
             raise InputError("run", "none", "a trained model")
@@ -115,7 +116,7 @@ def sign_agreement(
     least: int = FREQUENT,
     difference: float = DECISIVE,
 ) -> NDArray[np.bool_]:
-    """Whether ⟨E_s, v⟩ has the sign of the posterior difference, for frequent decisive tokens."""
+    """Test if ⟨E_s, v⟩ has the sign of the posterior difference, for frequent decisive tokens."""
     x = np.nan_to_num(statistics.difference)
     decisive = (statistics.count >= least) & (np.abs(x) > difference)
     return np.sign(to_v[decisive]) == np.sign(x[decisive])
@@ -126,8 +127,9 @@ def _number(value: Any) -> float | None:
 
 
 def token_importance(corpus: Corpus, cleaning: Cleaning | None = None) -> TokenImportance:
-    """Statistics of the tokens of a corpus; train a model on ``.pieces`` and put it in with
-    :func:`dataclasses.replace` to compare.
+    """Compute the statistics of the tokens of a corpus.
+
+    To compare, train a model on ``.pieces`` and insert it with :func:`dataclasses.replace`.
 
     Example:
         >>> import attnmargin as am, numpy as np

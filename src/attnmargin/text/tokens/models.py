@@ -11,16 +11,16 @@ from attnmargin.base.errors import InputError
 
 @final
 class TokenModel(nn.Module):
-    """``f = softmax(E_X p)ᵀ E_X v``, with a layer of self-attention before it if ``layers`` is 2.
+    """``f = softmax(E_X p)ᵀ E_X v``, preceded by a self-attention layer if ``layers`` is 2.
 
         E′_X = LayerNorm(softmax(E_X E_Xᵀ) E_X + E_X),   f = softmax(E′_X p)ᵀ E′_X v
 
-    Ids of tokens are below ``vocabulary``, which itself stands for padding. Starts as in the paper:
-    ``E_s, p ~ N(0, I/d)``, v of length one. Since LayerNorm makes all E′_s as long as √d, p and v
-    start shorter by √d with two layers, so that products are as small as those of one layer.
+    Token ids are below ``vocabulary``; the id ``vocabulary`` itself is padding. Initialisation
+    follows the paper: ``E_s, p ~ N(0, I/d)``, v of length one. LayerNorm scales every E′_s to
+    length √d, so with two layers p and v start shorter by √d: the products start equally small.
 
-    The order of tokens does not matter: a token that occurs c times is one with log c added to its
-    scores, so ``f`` needs distinct tokens only, with ``counts``.
+    The order of tokens does not matter. A token that occurs c times acts as one token with log c
+    added to its scores, so ``f`` needs only the distinct tokens and their ``counts``.
 
     Example:
         >>> import torch
@@ -43,20 +43,20 @@ class TokenModel(nn.Module):
         self.v = nn.Parameter(F.normalize(torch.randn(d), dim=0) * length)
 
     def forward(self, ids: Tensor, counts: Tensor | None = None) -> Tensor:
-        """``f`` of sequences ``(B, T)``; ``counts`` too, those of padding are not used."""
+        """Compute ``f`` for sequences ``(B, T)`` with ``counts``, which are ignored at padding."""
         times = (ids < self.vocabulary).to(self.E.dtype)
         if counts is not None:
             if counts.shape != ids.shape:
                 got = f"shape {tuple(counts.shape)}"
                 raise InputError("counts", got, f"that of the ids, {tuple(ids.shape)}")
             times = times * counts
-        log_counts = times.log()  # −∞ for padding, which is nowhere attended to
+        log_counts = times.log()  # −∞ for padding, which gets no attention
         a, b = self._scores(ids.clamp_max(self.vocabulary - 1), log_counts)
         return (torch.softmax(a + log_counts, -1) * b).sum(-1)
 
     def _scores(self, ids: Tensor, log_counts: Tensor) -> tuple[Tensor, Tensor]:
-        """Products with p and v of every place, ``(B, T)``."""
-        if self.layers == 1:  # those of the vocabulary are enough: no vector is gathered
+        """Compute the products with p and v at every position, ``(B, T)``."""
+        if self.layers == 1:  # look up products per vocabulary entry: no vector is gathered
             return (self.E @ self.p)[ids], (self.E @ self.v)[ids]
         x = F.embedding(ids, self.E)
         mixed = F.scaled_dot_product_attention(x, x, x, log_counts[:, None, :], scale=1.0)
@@ -65,5 +65,5 @@ class TokenModel(nn.Module):
 
     @torch.no_grad()
     def products(self) -> tuple[Tensor, Tensor]:
-        """``⟨E_s, p⟩`` and ``⟨E_s, v⟩`` of the vocabulary, ``(S,)`` each."""
+        """Compute ``⟨E_s, p⟩`` and ``⟨E_s, v⟩`` for the vocabulary, ``(S,)`` each."""
         return self.E @ self.p, self.E @ self.v

@@ -1,4 +1,4 @@
-"""Training of the token models on labelled sequences: AdamW with steps of the rate, and resume."""
+"""Training of the token models on labelled sequences: AdamW with a stepwise rate, and resume."""
 
 import time
 from collections.abc import Callable
@@ -29,17 +29,17 @@ Look = Callable[["TokenRun"], None]
 @final
 @dataclass(frozen=True)
 class TokenRecipe:
-    """How a token model is trained, as in paper D."""
+    """Settings for training a token model, as in paper D."""
 
     layers: int = 1
     d: int = 64
     lr: float = 1e-2
     batch: int = 500
     epochs: int = 250
-    drops: tuple[int, ...] = (100, 200)  # epochs at which the rate falls to a tenth
-    decay: float = 1e-2  # of the weights, as AdamW does it
+    drops: tuple[int, ...] = (100, 200)  # epochs at which the rate drops to a tenth
+    decay: float = 1e-2  # weight decay of AdamW
     seed: int = 0
-    parts: int = 4  # in which a batch is computed, each of texts of similar length
+    parts: int = 4  # sub-batches of texts of similar length, computed one after the other
 
     def __post_init__(self) -> None:
         check_whole(d=self.d, batch=self.batch, epochs=self.epochs, parts=self.parts)
@@ -58,7 +58,7 @@ class TokenRecipe:
 @final
 @dataclass(eq=False, repr=False)
 class TokenRun(Summarised):
-    """A trained token model, and what was seen of every epoch."""
+    """A trained token model, and the history of its epochs."""
 
     model: TokenModel
     recipe: TokenRecipe
@@ -66,7 +66,7 @@ class TokenRun(Summarised):
     data: str = ""  # a digest of the sequences
 
     def summary(self) -> dict[str, str]:
-        """Return epochs, loss and accuracy, by name."""
+        """Return the epochs, loss and accuracy, by name."""
         last = self.history[-1] if self.history else {}
         return {
             "epochs": str(len(self.history)),
@@ -81,7 +81,7 @@ class TokenRun(Summarised):
         return to_p, to_v
 
     def record(self) -> dict[str, Any]:
-        """As it stands in JSON."""
+        """Return the run as a JSON-ready record."""
         return {"recipe": asdict(self.recipe), "history": self.history, "data": self.data}
 
 
@@ -94,10 +94,9 @@ def train_tokens(
     progress: Progress | None = None,
     look: Look | None = None,
 ) -> TokenRun:
-    """Train embeddings, ⟨cls⟩ and head of model (1) or (36) on labelled sequences.
+    """Train the embeddings, ⟨cls⟩ and head of model (1) or (36) on labelled sequences.
 
-    Every epoch has a seed of its own; a run that was stopped goes on from its last epoch if ``out``
-    is given.
+    Every epoch has its own seed. With ``out``, a stopped run resumes after its last epoch.
 
     Args:
         pieces: token ids with labels 0 and 1, each sequence with at least one token; see
@@ -158,7 +157,7 @@ class _Bags:
         self.counts = torch.from_numpy(counts).to(device)
 
     def take(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
-        """Padded ids ``(B, T)``, counts, which padding has too, and labels ``(B,)``, −1 or 1."""
+        """Return padded ids ``(B, T)``, their counts, and labels ``(B,)``, −1 or 1."""
         ids, labels = self.texts.take(places)
         flat, _ = self.texts.spread(places)
         return ids, self.counts[flat], 2.0 * labels - 1.0
@@ -188,7 +187,7 @@ def _epoch(
 
 
 def _state(run: TokenRun, optimiser: torch.optim.AdamW) -> dict[str, Tensor]:
-    """All tensors of model and optimiser by name."""
+    """Collect all tensors of model and optimiser, by name."""
     found = {f"model.{name}": x for name, x in run.model.state_dict().items()}
     for name, x in run.model.named_parameters():
         for key, value in optimiser.state[x].items():
@@ -197,7 +196,7 @@ def _state(run: TokenRun, optimiser: torch.optim.AdamW) -> dict[str, Tensor]:
 
 
 def _load(run: TokenRun, optimiser: torch.optim.AdamW, tensors: dict[str, Tensor]) -> None:
-    """Put tensors by name, see :func:`_state`, into model and optimiser."""
+    """Load tensors by name, see :func:`_state`, into model and optimiser."""
     prefix = "model."
     run.model.load_state_dict(
         {k[len(prefix) :]: x for k, x in tensors.items() if k.startswith(prefix)}
