@@ -88,6 +88,16 @@ def mix(out: Floats, weight: Floats, rows: Floats) -> None:
 
 
 @jit
+def spread(keys: Floats, query: Floats, out: Floats) -> None:
+    """Add ``Σ_q keys_q query_qᵀ`` to out, row by row."""
+    weights = np.empty(query.shape[0])
+    for i in range(out.shape[0]):
+        for q in range(query.shape[0]):
+            weights[q] = keys[q, i]
+        mix(out[i], weights, query)
+
+
+@jit
 def inner(A: Floats, B: Floats, out: Floats) -> None:
     """Compute out = Aᵀ B = Σ_i A_i B_iᵀ for small matrices."""
     out[:] = 0.0

@@ -166,7 +166,7 @@ def _second_opinion(solution: Solution, method: str) -> Solution:
         return solution
     members = problem[doubtful]
     again = _solve_by(members, norm, None, method)
-    proved = torch.from_numpy(again.status != Status.INACCURATE)
+    proved = torch.from_numpy(again.status != Status.INACCURATE).to(problem.left.device)
     better = proved | (again.certificate.gap < solution.certificate.gap[doubtful])
     W, dual, iterations = (x.clone() for x in (solution.W, solution.dual, solution.iterations))
     W[doubtful] = again.W.where(better[:, None, None], W[doubtful])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, mix
+from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, mix, spread
 
 # A row closer than this to the span of the active rows counts as dependent on them.
 _DEPENDENT = 1e-11
@@ -77,11 +77,7 @@ def combine(P: Rows, basis: Basis, weight: Floats, k: int, W: Floats) -> None:
     keys = np.zeros((Q, d))
     for a in range(k):
         add(keys[basis.row[a] // S], weight[a], P.left[basis.row[a]], d)
-    weights = np.empty(Q)
-    for i in range(d):
-        for q in range(Q):
-            weights[q] = keys[q, i]
-        mix(W[i], weights, P.query)
+    spread(keys, P.query, W)
 
 
 @jit

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, mix
+from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, mix, spread
 
 
 @jit
@@ -10,14 +10,11 @@ def combine(left: Floats, query: Floats, dual: Floats, out: Floats) -> None:
     """Compute out = Σ dual_i u_i z_iᵀ, grouped by query first."""
     Q, d = query.shape[0], left.shape[1]
     S = left.shape[0] // Q
-    key, weights = np.zeros((Q, d)), np.empty(Q)
+    keys = np.zeros((Q, d))
     for k in range(Q):
-        mix(key[k], dual[k * S : (k + 1) * S], left[k * S : (k + 1) * S])
+        mix(keys[k], dual[k * S : (k + 1) * S], left[k * S : (k + 1) * S])
     out[:] = 0.0
-    for i in range(d):
-        for k in range(Q):
-            weights[k] = key[k, i]
-        mix(out[i], weights, query)
+    spread(keys, query, out)
 
 
 @jit
