@@ -77,6 +77,11 @@ def holds(check: Check) -> Tensor:
     return torch.as_tensor(np.asarray(check.outcome == Outcome.HOLDS))
 
 
+def decided(check: Check) -> Tensor:
+    """Return where a check holds or fails, bool ``(*B,)``."""
+    return torch.as_tensor(np.asarray(check.outcome != Outcome.UNDECIDABLE))
+
+
 def number(value: float) -> Tensor:
     """Repeat a number for every member of the batch."""
     return torch.tensor(float(value), dtype=torch.float64)

@@ -29,6 +29,8 @@ from attnmargin.selections.search import Search, local_selections
 from attnmargin.solvers.entry import solve
 from attnmargin.theory.staying import staying_step
 
+# Units in the last place, per term, by which a row value of the first direction may be off.
+_ROUNDING = 4
 # The parameterisations that a prediction is about: (v, W) has no fixed scores.
 PREDICTED = ("W", "KQ")
 
@@ -101,6 +103,11 @@ class Facts:
         return spread.amax(self.inner(spread))
 
     @cached_property
+    def rounding(self) -> Tensor:
+        """The distance within which rounding hides whether two scores are equal, ``(*B,)``."""
+        return score_rounding(self.data).flatten(len(self.data.batch_shape)).amax(-1)
+
+    @cached_property
     def solution(self) -> Solution:
         """The SVM of the optimal tokens."""
         data = self.data
@@ -143,20 +150,34 @@ class Facts:
         return -G / size.where(size > 0, 1.0)
 
     @cached_property
-    def _first_least(self) -> Tensor:
+    def _first_rows(self) -> Tensor:
+        """Row values of the first direction, ``(*B, M)``; infinite where there is no row."""
         problem = self.solution.problem
-        rows = problem.apply(self.first_direction).where(problem.mask, torch.inf)
-        return rows.amin(-1) if problem.M else torch.full_like(self.gap, torch.inf)
+        return problem.apply(self.first_direction).where(problem.mask, torch.inf)
+
+    @cached_property
+    def _first_noise(self) -> Tensor:
+        """What rounding can make of these values, ``(*B, M)``; the direction has length one."""
+        eps = torch.finfo(self.data.X.dtype).eps
+        return _ROUNDING * self.queries * self.data.T * eps * self.solution.problem.lengths()
+
+    def _least(self, rows: Tensor) -> Tensor:
+        return rows.amin(-1) if rows.shape[-1] else torch.full_like(self.gap, torch.inf)
 
     @property
     def first_separates(self) -> Tensor:
         """Whether the first direction puts the optimal tokens above all others, ``(*B,)``."""
-        return self._first_least > 0
+        return self._least(self._first_rows - self._first_noise) > 0
+
+    @property
+    def first_known(self) -> Tensor:
+        """Whether more than rounding decides that, bool ``(*B,)``."""
+        return self.first_separates | (self._least(self._first_rows + self._first_noise) < 0)
 
     @property
     def first_margin(self) -> Tensor:
         """Least margin of the first direction, as a share of the best one, ``(*B,)``."""
-        return self._first_least * self.solution.value
+        return self._least(self._first_rows) * self.solution.value
 
     @cached_property
     def first_step(self) -> Tensor:

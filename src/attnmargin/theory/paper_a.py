@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
-from attnmargin.theory.check import Check, Outcome, holds, number, outcome
+from attnmargin.theory.check import Check, Outcome, decided, holds, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.training.rates import lipschitz
 
@@ -14,8 +14,6 @@ from attnmargin.training.rates import lipschitz
 # Name of the number of Theorem 6: how long its first step must be.
 FIRST_STEP = "length of a first step that suffices"
 AVERAGE_MARGIN = 1.1
-# Scores count as equal when they differ by less than this share of the range of all scores.
-_EQUAL = 1e-9
 _OF_W = "about gradient descent on W"
 _NOT_LP = "about the Frobenius and the nuclear norm"
 
@@ -175,13 +173,13 @@ def average_margin(facts: Facts) -> Check:
 
 def assumption_b2(facts: Facts) -> Check:
     """Check that the non-optimal tokens of each sequence have equal scores."""
-    low, high = facts.interval
-    equal = facts.spread <= _EQUAL * (high - low)
+    equal = facts.spread == 0
+    known = equal | (facts.spread > facts.rounding) | ~facts.unique
     return Check(
         "A",
         "Assumption B.2",
         "In every sequence all tokens but the best have the same score.",
-        outcome(facts.unique & equal),
+        outcome(facts.unique & equal, known),
         {"largest difference of such scores": facts.spread, "smallest score gap": facts.gap},
     )
 
@@ -234,9 +232,11 @@ def theorem_4(facts: Facts) -> Check:
 
 def _equal_scores(facts: Facts) -> Any:
     """Decide Theorem 4: it fails without B.2, and if another selection is locally optimal."""
-    printed = holds(assumption_a(facts)) & holds(assumption_b2(facts)) & facts.feasible
+    b2 = assumption_b2(facts)
+    ready = holds(assumption_a(facts)) & facts.feasible
+    printed = ready & holds(b2)
     if facts.queries == 1 or not bool(printed.any()):
-        return outcome(printed)
+        return outcome(printed, ~ready | decided(b2))
     return outcome(torch.zeros_like(printed), ~printed | facts.several)
 
 
@@ -261,7 +261,9 @@ def assumption_c(facts: Facts) -> Check:
         "A",
         "Assumption C",
         "The first step of gradient descent from zero already puts the best tokens on top.",
-        outcome(facts.unique & facts.first_separates) if facts.on_W else Outcome.UNDECIDABLE,
+        outcome(facts.unique & facts.first_separates, facts.first_known | ~facts.unique)
+        if facts.on_W
+        else Outcome.UNDECIDABLE,
         {"margin of the first step, as a share of the best": facts.first_margin}
         if facts.on_W
         else {},
@@ -279,7 +281,7 @@ def theorem_6(facts: Facts) -> Check:
         "A",
         "Theorem 6",
         "From zero, after one long step, gradient descent selects the best token everywhere.",
-        outcome(ready) if facts.on_W else Outcome.UNDECIDABLE,
+        outcome(ready, ready | decided(assumption_c(facts))) if facts.on_W else Outcome.UNDECIDABLE,
         numbers,
         "it needs A and C; it prints a short first step, its proof takes a long one, and with "
         "short ones another locally optimal selection can win (docs/errata.md)"

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention.heads import HeadLike
+from attnmargin.attention.heads import HeadLike, ScoreHead
 from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.attention.softmax import Objective, Slope, objective
 from attnmargin.base.arrays import Array, as_tensor
@@ -102,6 +102,8 @@ def train(
     if width is not None and parameter != "KQ":
         got = f"{width!r} with parameter {parameter!r}"
         raise InputError("width", got, "parameter 'KQ': it is the number of columns of K and Q")
+    if isinstance(head, ScoreHead) and isinstance(lr, str) and lr == "auto":
+        raise InputError("lr", "'auto' with a ScoreHead", "the linear head of Lemma 4")
     goal = objective(with_head(data, parameter), head, loss)
     session = _Session(goal, rule, parameter, init, width, seed, fixed)
     rates = _both_rates(lr, goal, data, parameter, float(penalty))
