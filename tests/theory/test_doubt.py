@@ -1,9 +1,12 @@
 """What rounding could have decided is not decided."""
 
+import math
+
 import pytest
 import torch
 
 import attnmargin as am
+from attnmargin.theory import paper_d
 from attnmargin.theory.facts import Facts
 from attnmargin.theory.paper_a import assumption_c, theorem_6
 
@@ -49,3 +52,12 @@ def test_the_rate_of_lemma_4_is_refused_for_another_head() -> None:
     head = am.heads.ScoreHead(torch.rand(2, 3, dtype=torch.float64))
     with pytest.raises(am.InputError, match="lr: got 'auto' with a ScoreHead; needs the linear"):
         am.train(data, head=head, lr="auto", normalize=False)
+
+
+def test_lemma_19_is_in_doubt_where_a_margin_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = am.embeddings.important_tokens(4, 3, seed=0)
+    model = am.embeddings.random_embeddings(tokens, d=64)
+    last = am.theory.check_embeddings(model, lr=1.0)[-1]
+    assert (last.name, str(last.outcome) != "not decidable here") == ("Lemma 19", True)
+    monkeypatch.setattr(paper_d, "other_selections", lambda *_: math.nan)
+    assert str(am.theory.check_embeddings(model, lr=1.0)[-1].outcome) == "not decidable here"

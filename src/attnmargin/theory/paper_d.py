@@ -130,6 +130,9 @@ def lemma_19(facts: EmbeddingFacts) -> Check:
         note = f"more than {_MOST} other selections"
         return Check("D", "Lemma 19", meaning, Outcome.UNDECIDABLE, {}, note)
     own = float(model.max_margin(facts.important).value)
+    if math.isnan(own) or math.isnan(other):
+        note = "the margin of a selection was not found to full accuracy"
+        return Check("D", "Lemma 19", meaning, Outcome.UNDECIDABLE, {}, note)
     numbers = {"‖p̂‖": own, "least ‖p̂′‖": other}
     return _row("Lemma 19", meaning, own < other, numbers, "its margin condition alone")
 
