@@ -47,3 +47,18 @@ def test_what_a_link_points_to_is_replaced(tmp_path: Path) -> None:
     write_npz(link, {"a": np.ones(1)})
     assert link.is_symlink()
     assert read_npz(target)["a"].tolist() == [1.0]
+
+
+def test_ctrl_c_after_the_renaming_leaves_the_whole_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rename = os.replace
+
+    def interrupted(source: str, target: str) -> None:
+        rename(source, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "file", lambda stream: stream.write(b"whole"))
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"whole")]

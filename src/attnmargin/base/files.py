@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,7 +26,8 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, target)
     except BaseException as error:
-        os.unlink(temporary)
+        with suppress(FileNotFoundError):  # Ctrl-C can come after the renaming
+            os.unlink(temporary)
         if isinstance(error, OSError):
             raise InputError("path", f"{path} ({error.strerror})", "a file to write") from error
         raise
