@@ -1,8 +1,7 @@
 """What the compiled kernels need: a compiler, tensors on the CPU, threads."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -128,23 +127,22 @@ def in_threads(
         raise failures[0]
 
 
-@contextmanager
-def compiled_beside(first: str, second: str) -> Iterator[None]:
-    """Compile the second module's kernel in another process while this one compiles the first's.
+def compile_together(first: str, second: str) -> None:
+    """Compile the kernels of two modules at once, the first one's in another process.
 
-    numba compiles one function at a time per process and caches the result on disk, where this
-    process finds it. If that fails, the first call compiles the kernel as usual.
+    numba compiles one function at a time in a process, and keeps what it compiled on disk, where
+    this process finds it. Where that fails, the kernel is compiled when it is called, as usual.
     """
     if _is_compiled(first) or _is_compiled(second) or not sys.executable:
-        yield
         return
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        f"from {second} import smallest, solve_rows; solve_rows(*smallest())"
+        f"from {first} import smallest, solve_rows; solve_rows(*smallest())"
     )
     process = Popen([sys.executable, "-c", code], stdout=DEVNULL)
     try:
-        yield
+        own = import_module(second)
+        own.solve_rows(*own.smallest())
         process.wait()
     finally:
         process.kill()

@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, kernel
 from attnmargin.solvers.frobenius.basis import (
@@ -348,6 +349,13 @@ def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tupl
         for j in range(W.shape[1]):
             W[i, j] *= unit
     return outcome, iterations
+
+
+def smallest() -> list[NDArray[Any]]:
+    """Return arguments of :func:`solve_rows` for no problem at all: enough to compile it."""
+    row, one, flag = np.empty((0, 1)), np.empty((0, 1, 1)), np.empty((0, 1), np.bool_)
+    count = np.empty(0, np.int64)
+    return [one, one, row, flag, flag, flag, row, one, count, count]
 
 
 @kernel("Frobenius solver", 6, plain=True)

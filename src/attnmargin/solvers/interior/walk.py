@@ -1,14 +1,13 @@
 """Shared by the interior-point methods: step lengths, and the walk along the central path."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Protocol, Self, TypeVar, final
 
 import torch
 from torch import Tensor
 
-from attnmargin.base.compiled import compiled_beside
+from attnmargin.base.compiled import compile_together
 from attnmargin.margin.norms import Frobenius, scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import FROBENIUS_KERNEL, Answer, flatten, solve_frobenius
@@ -122,8 +121,9 @@ def solve_from_frobenius(
     start. ``kernel`` names the module of the compiled walk.
     """
     start = None if warm is None else warm.rows()
-    with compiled_beside(FROBENIUS_KERNEL, kernel) if method == "interior" else nullcontext():
-        frobenius = solve_frobenius(problem, start, _FROBENIUS[method])
+    if method == "interior":
+        compile_together(FROBENIUS_KERNEL, kernel)
+    frobenius = solve_frobenius(problem, start, _FROBENIUS[method])
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
