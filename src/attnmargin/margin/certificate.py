@@ -158,7 +158,7 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     problem = problem.as_dtype(torch.float64)
     length = problem.lengths()
     lower, dual_error, valid, total = _dual_side(problem, norm, dual)
-    finite = torch.isfinite(W).all(-1).all(-1)
+    finite = torch.isfinite(torch.linalg.vector_norm(W, ord=torch.inf, dim=(-2, -1)))
     eps = torch.finfo(dtype).eps
     cancels = max(_CANCELS, 16 * eps)
     if bool(finite.all()):
@@ -222,9 +222,11 @@ def _primal_side(
     rows = problem.apply(W)
     missing = problem.bound - rows
     violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
-    size = length * Frobenius().value(W).unsqueeze(-1)
+    frobenius = Frobenius().value(W)
+    size = length * frobenius.unsqueeze(-1)
     relative = _ratio((violation - _ROUNDING * eps * size).clamp_min(0.0), problem.bound.abs())
     relative = relative.where(problem.bound != 0, _ratio(violation, size))
     lift = _lift(rows, problem)
-    upper = (norm.value(W) * lift).masked_fill(torch.isinf(lift), torch.inf)
+    value = frobenius if isinstance(norm, Frobenius) else norm.value(W)
+    upper = (value * lift).masked_fill(torch.isinf(lift), torch.inf)
     return upper, _largest(relative.where(problem.mask, 0.0))

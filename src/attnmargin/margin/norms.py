@@ -39,11 +39,14 @@ def scaled_norm(x: Tensor, p: float = 2.0) -> Tensor:
         return x.sum(-1)
     plain = torch.linalg.vector_norm(x, ord=p, dim=-1)
     power = 0.9 * math.log10(torch.finfo(x.dtype).max) / p
-    if bool(((plain > 10.0**-power) & (plain < 10.0**power)).all()):
-        return plain
-    largest = x.abs().amax(-1, keepdim=True)
-    scaled = x / largest.where(largest > 0, 1.0)
-    return largest.squeeze(-1) * torch.linalg.vector_norm(scaled, ord=p, dim=-1)
+    unsafe = ~((plain > 10.0**-power) & (plain < 10.0**power))
+    if bool(unsafe.any()):  # mostly rows of zeros
+        rows = x[unsafe]
+        largest = rows.abs().amax(-1, keepdim=True)
+        scaled = rows / largest.where(largest > 0, 1.0)
+        again = largest.squeeze(-1) * torch.linalg.vector_norm(scaled, ord=p, dim=-1)
+        plain = plain.masked_scatter(unsafe, again)
+    return plain
 
 
 def _entrywise(W: Tensor, p: float) -> Tensor:
