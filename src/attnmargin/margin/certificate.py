@@ -25,10 +25,12 @@ from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.margin.problem import MarginProblem
 
-# Rows count as contradictory when λ proves that W is 1e8 times longer than any one row needs.
-_CANCELS = 1e-8
-# Units in the last place of ‖a‖ ‖W‖ by which the value of a row may be off.
-_ROUNDING = 8
+# Rows contradict each other when λ cancels them up to rounding: this many units in the last place
+# of λ, over the norm that the most demanding row of the proof needs by itself.
+_CANCELS = 64
+# Units in the last place of |a|ᵀ|W| by which the value of a row may be off, and by which rounding
+# W may change the value of the most demanding row; a share of the bound that is never too large.
+_ROUNDING, _ROUNDED, _SMALL = 8, 2, 1e-13
 
 
 class Status(StrEnum):
@@ -57,7 +59,7 @@ def tolerance(norm: Norm, dtype: torch.dtype) -> float:
     return max(1e-12 if exact else 1e-9, 256 * torch.finfo(dtype).eps)
 
 
-_NUMBERS = ("gap", "primal", "dual", "lower", "upper")
+_NUMBERS = ("gap", "primal", "dual", "lower", "upper", "rounding")
 
 
 @final
@@ -74,6 +76,7 @@ class Certificate(Summarised):
     dual: Tensor  # worst λ < 0, relative to the largest; for a proof also the residual of Aᵀλ = 0
     lower: Tensor  # no feasible W is shorter than this; infinite for a proof of infeasibility
     upper: Tensor  # norm of W, scaled up until every inequality with b > 0 holds
+    rounding: Tensor  # the gap that rounding the entries of W alone can cause
     tolerance: float
     cancels: float  # largest ``dual`` that a proof of infeasibility may have
 
@@ -82,11 +85,15 @@ class Certificate(Summarised):
         numbers = {name: range_words(getattr(self, name)) for name in ("gap", "primal", "dual")}
         return {"status": tally_words(self.status), **numbers, "tolerance": f"{self.tolerance:g}"}
 
+    @property
+    def worst(self) -> Tensor:
+        """The largest of gap beyond rounding, primal and dual error, ``(*B,)``."""
+        return torch.stack((self.gap - self.rounding, self.primal, self.dual)).amax(0)
+
     @cached_property
     def status(self) -> Any:
         """A :class:`Status`, or a numpy array of them with the batch shape."""
-        worst = torch.stack((self.gap, self.primal, self.dual)).amax(0)
-        code = torch.where(worst <= self.tolerance, 0, 2)
+        code = torch.where(self.worst <= self.tolerance, 0, 2)
         proof = torch.isinf(self.upper) & torch.isinf(self.lower) & (self.dual <= self.cancels)
         code = torch.where(proof, 1, code)
         statuses: NDArray[Any] = _STATUSES[code.cpu().numpy()]
@@ -101,10 +108,13 @@ class Certificate(Summarised):
         return replace(self, **{name: getattr(self, name).to(device) for name in _NUMBERS})
 
 
-def _lift(rows: Tensor, problem: MarginProblem) -> Tensor:
-    """Find the least factor ≥ 1 that makes W satisfy all inequalities with b > 0."""
+def _lift(rows: Tensor, noise: Tensor, problem: MarginProblem) -> Tensor:
+    """Find the least factor ≥ 1 that makes W satisfy all inequalities with b > 0.
+
+    It is infinite if a row is not positive by more than rounding.
+    """
     counts = problem.mask & ~problem.equality & (problem.bound > 0)
-    factor = (problem.bound / rows).where(rows > 0, torch.inf)
+    factor = (problem.bound / rows).where(rows > noise, torch.inf)
     return _largest(factor.where(counts, 1.0)).clamp_min(1.0)
 
 
@@ -160,13 +170,14 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     lower, dual_error, valid, total = _dual_side(problem, norm, dual)
     finite = torch.isfinite(torch.linalg.vector_norm(W, ord=torch.inf, dim=(-2, -1)))
     eps = torch.finfo(dtype).eps
-    cancels = max(_CANCELS, 16 * eps)
+    cancels = _CANCELS * eps
+    limits = tolerance(norm, dtype), cancels
     if bool(finite.all()):
-        upper, primal = _primal_side(problem, norm, W, length, eps)
+        upper, primal, rounding = _primal_side(problem, norm, W, length, eps)
         gap = _gap(lower, upper)
-        return Certificate(gap, primal, dual_error, lower, upper, tolerance(norm, dtype), cancels)
+        return Certificate(gap, primal, dual_error, lower, upper, rounding, *limits)
     W = W.where(finite[..., None, None], 0.0)
-    upper, primal = _primal_side(problem, norm, W, length, eps)
+    upper, primal, rounding = _primal_side(problem, norm, W, length, eps)
     proof = torch.maximum(dual_error, _cancelling(problem, valid, total, length))
     proved = ~finite & (lower > 0) & (proof <= cancels)
     return Certificate(
@@ -175,8 +186,8 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
         dual_error.where(finite, proof),
         lower.masked_fill(proved, torch.inf),
         upper.where(finite, torch.inf),
-        tolerance(norm, dtype),
-        cancels,
+        rounding,
+        *limits,
     )
 
 
@@ -213,20 +224,26 @@ def _dual_side(
 
 def _primal_side(
     problem: MarginProblem, norm: Norm, W: Tensor, length: Tensor, eps: float
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the upper bound, ``‖W‖`` scaled up for its inequalities, and the worst violation.
 
     A violation beyond the rounding of the row's value counts relative to its bound, or to
-    ``‖a‖ ‖W‖`` if the bound is zero.
+    ``‖a‖ ‖W‖`` if the bound is zero. The third number is what rounding the entries of W does to
+    the value of its most demanding row: no W in floating point can have a smaller gap.
     """
     rows = problem.apply(W)
     missing = problem.bound - rows
     violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
     frobenius = Frobenius().value(W)
     size = length * frobenius.unsqueeze(-1)
-    relative = _ratio((violation - _ROUNDING * eps * size).clamp_min(0.0), problem.bound.abs())
+    there = problem.mask & (problem.bound != 0)
+    if bool((_ratio(_ROUNDING * eps * size, problem.bound.abs()) > _SMALL)[there].any()):
+        size = problem.sizes(W)  # never above ‖a‖ ‖W‖, but not as quick
+    noise = _ROUNDING * eps * size
+    relative = _ratio((violation - noise).clamp_min(0.0), problem.bound.abs())
     relative = relative.where(problem.bound != 0, _ratio(violation, size))
-    lift = _lift(rows, problem)
+    lift = _lift(rows, noise, problem)
     value = frobenius if isinstance(norm, Frobenius) else norm.value(W)
     upper = (value * lift).masked_fill(torch.isinf(lift), torch.inf)
-    return upper, _largest(relative.where(problem.mask, 0.0))
+    demand = _largest(_ratio(size, problem.bound.abs()).where(there, 0.0))
+    return upper, _largest(relative.where(problem.mask, 0.0)), _ROUNDED * eps * demand

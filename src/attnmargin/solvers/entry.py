@@ -22,6 +22,7 @@ from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
+from attnmargin.solvers.polish import polished, unclear
 from attnmargin.solvers.reference import solve_reference
 
 
@@ -88,7 +89,23 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
     solution = _solve_by(problem, norm, warm, compiled if usable else together)
     if warm is not None and not _is_frobenius(norm):
         solution = _second_opinion(solution, compiled if usable else together)
-    return _second_opinion(solution, together) if usable else solution
+    if usable:
+        solution = _second_opinion(solution, together)
+    open_ones = _inaccurate(solution)
+    if isinstance(norm, Lp) and norm.p != 2.0:
+        solution = polished(solution, norm.p)
+        open_ones = _inaccurate(solution) | unclear(solution)
+    if not bool(open_ones.any()):
+        return solution
+    from attnmargin.solvers.exact.opinion import with_exact_opinion  # mpmath, rarely needed
+
+    return with_exact_opinion(solution, open_ones)
+
+
+def _inaccurate(solution: Solution) -> Tensor:
+    """Find members with neither a solution nor a contradiction, bool ``(*B,)``."""
+    status = np.asarray(solution.status == Status.INACCURATE)
+    return torch.from_numpy(status).to(solution.W.device)
 
 
 def _limited(convex: Solution, rank: int) -> Solution:
@@ -116,6 +133,11 @@ def _is_frobenius(norm: Norm) -> bool:
     return isinstance(norm, Frobenius) or norm == Lp(2.0)
 
 
+def _is_vector(problem: MarginProblem) -> bool:
+    """Check whether W is a vector, whose nuclear norm is its length."""
+    return min(problem.shape) == 1
+
+
 def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str) -> Solution:
     """Solve by one method."""
     if method == "reference":
@@ -125,6 +147,10 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
     if _is_frobenius(norm):
         rows = None if warm is None else warm.rows()
         return _deliver(problem, norm, *solve_frobenius(problem, rows, method))
+    if isinstance(norm, Nuclear) and _is_vector(problem):
+        torch_method = method == INTERIOR_METHODS[1]
+        name = FROBENIUS_METHODS[1 if torch_method else 0]
+        return _deliver(problem, norm, *solve_frobenius(problem, None, name))
     if isinstance(norm, Lp):
         answer = solve_lp(problem, norm.p, warm, method)
     else:
@@ -152,7 +178,11 @@ def _deliver(
     """Convert the answer of a method to the dtype of the problem, and certify it."""
     infeasible = outcome == INFEASIBLE
     if bool(infeasible.any()):
-        W = W.masked_fill(infeasible[..., None, None], torch.nan)
+        none = torch.full_like(W, torch.nan)
+        # Before multipliers are rounded: afterwards a near contradiction looks like one.
+        proof = certify(problem.as_dtype(W.dtype), norm, none, dual)
+        proved = infeasible & torch.isinf(proof.lower)
+        W = none.where(proved[..., None, None], W)
     dtype = problem.left.dtype
     W, dual = W.to(dtype), dual.to(dtype)
     return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
@@ -161,7 +191,7 @@ def _deliver(
 def _second_opinion(solution: Solution, method: str) -> Solution:
     """Solve the inaccurate members by another method, and keep answers with a better proof."""
     problem, norm = solution.problem, solution.norm
-    doubtful = torch.from_numpy(np.asarray(solution.status == Status.INACCURATE))
+    doubtful = _inaccurate(solution)
     if not bool(doubtful.any()):
         return solution
     members = problem[doubtful]

@@ -1,0 +1,1 @@
+"""Small problems in exact arithmetic: slow, but without rounding."""
