@@ -11,6 +11,7 @@ starts from the solution of the one before.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,11 +28,12 @@ from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import check_parameter
 from attnmargin.training.loop import precision_notes, with_head
+from attnmargin.training.regularization.interior import inside, lower
 from attnmargin.training.regularization.joint import JointSphere
+from attnmargin.training.regularization.landscape import JointLandscape, Landscape, best_tokens
 from attnmargin.training.regularization.sphere import Sphere
 from attnmargin.training.start import joint_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
-from attnmargin.training.weights import Movable, Weights
 
 
 def regularization_path(
@@ -94,34 +96,37 @@ def regularization_path(
     goal = objective(with_head(data, parameter), head, loss)
     if goal.gamma is None:
         raise InputError("head", f"a {type(head).__name__}", "a linear head, or a ScoreHead")
-    walk = _walk(goal, parameter, float(p), init, width, seed, selection, cone)
-    rows = Recorder(goal.flat, watch)
+    walk, landscape = _walk(goal, parameter, float(p), init, width, seed, selection, cone)
+    points = []
     for k, radius in enumerate(radii):
-        weights, v = walk(float(radius))
-        rows.add(float(radius), weights, goal.slope(weights.logits()), v)
+        points.append(walk(radius))
         if progress is not None:
             progress(k + 1, len(radii))
+    bounds = [math.sqrt(2.0 * radius) if parameter == "KQ" else radius for radius in radii]
+    points = lower(landscape, float(p), bounds, points, seed)
+    within = [inside(x, landscape.parts, float(p), R) for x, R in zip(points, bounds, strict=True)]
+    rows = Recorder(goal.flat, watch)
+    for radius, x in zip(radii, points, strict=True):
+        landscape.at(x)  # places the weights and the head
+        weights, v = landscape.weights, x[:, : data.d, None] if parameter == "vW" else None
+        rows.add(radius, weights, goal.slope(weights.logits()), v)
     parts = weights.parts() if v is None else (v[..., 0], *weights.parts())
-    return rows.trajectory(parts, (*precision_notes(data), *_radius_notes(goal, weights, radii)))
+    run = rows.trajectory(parts, (*precision_notes(data), *_inside_notes(within, radii)))
+    return replace(run, inside=torch.stack(within).reshape(len(radii), *goal.flat.batch))
 
 
-def _radius_notes(goal: Objective, weights: Weights, radii: list[float]) -> tuple[str, ...]:
-    """Write a note if the loss rises outwards at the last radius."""
-    if not isinstance(goal.loss, Log) or not isinstance(weights, Movable):
+def _inside_notes(within: list[Tensor], radii: list[float]) -> tuple[str, ...]:
+    """Write a note if the least loss lies inside of the last ball."""
+    count = int(within[-1].sum())
+    if count == 0:
         return ()
-    pull = weights.pull(goal.slope(weights.logits()))
-    outward = (pull * weights.vector()).sum(-1)
-    size = torch.linalg.vector_norm(pull, dim=-1) * torch.linalg.vector_norm(
-        weights.vector(), dim=-1
+    words = f"at radius {radii[-1]:g} the least loss of {count} of {len(within[-1])} trials"
+    return (
+        f"{words} lies inside of the ball: it does not fall outwards, or by less than rounding.",
     )
-    rising = int((outward < -1e-9 * size).sum())
-    if rising == 0:
-        return ()
-    words = f"at radius {radii[-1]:g} the loss of {rising} of {len(outward)} trials rises outwards"
-    return (f"{words}: their minimum lies inside of the ball, or its retrieval is below rounding.",)
 
 
-Walk = Callable[[float], tuple[Weights, Tensor | None]]
+Walk = Callable[[float], Tensor]
 
 
 def _walk(
@@ -133,28 +138,28 @@ def _walk(
     seed: int,
     selection: Array | None,
     cone: float,
-) -> Walk:
-    """Build the function that minimises at a radius and returns weights and head ``(B, d, 1)``."""
+) -> tuple[Walk, Landscape]:
+    """Build the function that finds the minimum ``(B, k)`` on a sphere, and the loss there."""
     if parameter == "vW":
         head, start = joint_start(goal.flat, init)
         joint = JointSphere(goal, p, None if init is None else (head[..., 0], start.W))
 
-        def together(radius: float) -> tuple[Weights, Tensor | None]:
+        def together(radius: float) -> Tensor:
             joint.descend(radius, radius)
-            return joint.sphere.weights, joint.v.unsqueeze(-1)
+            return torch.cat((joint.v, joint.sphere.weights.vector()), -1)
 
-        return together
+        return together, JointLandscape(goal, joint.sphere.weights.matrix())
     tokens = None if selection is None else _tokens(selection, goal.flat)
     sphere = Sphere(goal, parameter, p, init, width, seed, tokens, cone)
     guide = None
     if tokens is None:
         guide = Sphere(_guiding(goal), parameter, p, init, width, seed)
 
-    def alone(radius: float) -> tuple[Weights, Tensor | None]:
+    def alone(radius: float) -> Tensor:
         sphere.descend(radius, guide)
-        return sphere.weights, None
+        return sphere.weights.vector().clone()
 
-    return alone
+    return alone, sphere.landscape
 
 
 def _check(radii: Sequence[float], parameter: str, p: float) -> list[float]:
@@ -183,7 +188,4 @@ def _guiding(goal: Objective) -> Objective:
     the radius is large.
     """
     assert goal.gamma is not None
-    gamma, hidden = goal.gamma, goal.flat.hidden
-    visible = gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)
-    best = visible == visible.amax(-1, keepdim=True)
-    return Objective(goal.flat, None, Log(), best.to(gamma.dtype))
+    return Objective(goal.flat, None, Log(), best_tokens(goal).to(goal.gamma.dtype))
