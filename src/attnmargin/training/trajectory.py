@@ -52,8 +52,13 @@ class Trajectory(Summarised):
             "loss": range_words(self.loss[-1]),
             "largest softmax entry": range_words(self.probability[-1]),
             "selection": chosen,
+            **({} if self.inside is None else {"inside of the ball": self._inside_words()}),
             **({"notes": "; ".join(self.notes)} if self.notes else {}),
         }
+
+    def _inside_words(self) -> str:
+        assert self.inside is not None
+        return f"{int(self.inside.sum())} of {self.inside.numel()} minima"
 
     @property
     def W(self) -> Tensor:

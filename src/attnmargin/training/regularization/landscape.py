@@ -51,7 +51,7 @@ class Landscape(ABC):
 
     @abstractmethod
     def proved(self, x: Tensor) -> Tensor:
-        """Check whether x proves that the loss falls to its infimum outwards, bool ``(B,)``."""
+        """Check whether x proves that no other minima need to be searched, bool ``(B,)``."""
 
 
 def best_tokens(goal: Objective) -> Tensor:
@@ -184,9 +184,9 @@ class WeightsLandscape(Landscape):
         return _ROUNDING * eps * (1.0 + loss.abs() * (-value).exp())
 
     def proved(self, x: Tensor) -> Tensor:
-        """With a selection, or where W selects the optimal tokens, a multiple of W is better.
+        """If W selects the optimal tokens, the loss falls to its infimum along it.
 
-        So it is also if ``−Σ log s`` of the optimal tokens is the loss: it is convex.
+        A local path has the cone of its selection, and ``−Σ log s_i,opt`` is convex.
         """
         self.weights.place(x)
         if self.tokens is not None:
@@ -267,10 +267,5 @@ class JointLandscape(Landscape):
         return _ROUNDING * torch.finfo(x.dtype).eps * size
 
     def proved(self, x: Tensor) -> Tensor:
-        """Where every margin is positive, a multiple of the head is better."""
-        v, W = x.split(self.parts, -1)
-        self.weights.place(W)
-        s = torch.softmax(self.weights.logits(), -1)
-        assert self.goal.flat.y is not None
-        u = self.goal.flat.y * (keys(self.goal.flat, s) @ v.unsqueeze(-1)).squeeze(-1)
-        return (u > 0).all(-1)
+        """Never: several selections can have heads that separate them, with a minimum each."""
+        return torch.zeros(len(x), dtype=torch.bool, device=x.device)

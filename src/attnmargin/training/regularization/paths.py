@@ -4,9 +4,10 @@
     argmin L(K Qᵀ)      subject to  ‖K‖² + ‖Q‖² ≤ 2R    (paper A, KQ-RP)
     argmin L(v, W)      subject to  ‖W‖_p ≤ R, ‖v‖_p ≤ r  (paper B, ℓp-JointRP)
 
-For scores with a unique best token the loss falls as the norm grows, so the minimum lies on the
-sphere. The method minimises ``log(L − L⋆)``, whose value and gradient do not underflow. Each radius
-starts from the solution of the one before.
+If some W selects every optimal token, the loss falls to its infimum along it, and the minimum lies
+on the sphere. The method minimises ``log(L − L⋆)`` there, whose value and gradient do not
+underflow. Each radius starts from the solution of the one before. Other trials are searched inside
+of the ball as well.
 """
 
 import math
@@ -63,9 +64,8 @@ def regularization_path(
             radius and are minimised in turn until both settle.
         head: the linear head, or a :class:`attnmargin.heads.ScoreHead` (paper C, Algo-RP). For
             next-token data with cycles, the least loss is above that of the labels. If nothing is
-            left to retrieve, the minimum lies inside the ball. Beyond about 35 ‖W_mm‖, the
-            contribution of retrieval to the loss is below rounding. The notes of the trajectory
-            report both.
+            left to retrieve, the minimum lies inside of the ball. Beyond about 35 ‖W_mm‖, the
+            contribution of retrieval to the loss is below rounding.
         selection: tokens ``(*B, n)`` for the local path of paper A, Theorem 9: minimise the loss
             over the cone of Definition 3, from ``init`` inside it.
         cone: ε of that cone.
@@ -74,10 +74,13 @@ def regularization_path(
 
     The loss is not convex. At every radius the path takes the better of two local minima: one
     started from the solution before, one from the minimum of ``−Σ log s_i,opt``, which is convex
-    in W.
+    in W. Where the last W does not select every optimal token, and for every joint path, it takes
+    the best of many starts in the ball and of the points found in smaller balls. So the loss never
+    rises with the radius, except by rounding.
 
     Returns:
-        A :class:`Trajectory`; ``steps`` are the radii.
+        A :class:`Trajectory`; ``steps`` are the radii, and ``inside`` ``(R, *B)`` says where the
+        least loss lies inside of the ball, with "vW" of one of the two balls.
 
     Example:
         >>> import attnmargin as am
@@ -105,14 +108,25 @@ def regularization_path(
     bounds = [math.sqrt(2.0 * radius) if parameter == "KQ" else radius for radius in radii]
     points = lower(landscape, float(p), bounds, points, seed)
     within = [inside(x, landscape.parts, float(p), R) for x, R in zip(points, bounds, strict=True)]
+    notes = (*precision_notes(data), *_inside_notes(within, radii))
+    return replace(
+        _recorded(landscape, radii, points, watch),
+        inside=torch.stack(within).reshape(len(radii), *goal.flat.batch),
+        notes=notes,
+    )
+
+
+def _recorded(
+    landscape: Landscape, radii: list[float], points: list[Tensor], watch: Watch | None
+) -> Trajectory:
+    """Record the weights, and the head if it is trained, at every radius."""
+    goal, weights = landscape.goal, landscape.weights
     rows = Recorder(goal.flat, watch)
     for radius, x in zip(radii, points, strict=True):
         landscape.at(x)  # places the weights and the head
-        weights, v = landscape.weights, x[:, : data.d, None] if parameter == "vW" else None
+        v = x[:, : landscape.parts[0], None] if len(landscape.parts) > 1 else None
         rows.add(radius, weights, goal.slope(weights.logits()), v)
-    parts = weights.parts() if v is None else (v[..., 0], *weights.parts())
-    run = rows.trajectory(parts, (*precision_notes(data), *_inside_notes(within, radii)))
-    return replace(run, inside=torch.stack(within).reshape(len(radii), *goal.flat.batch))
+    return rows.trajectory(weights.parts() if v is None else (v[..., 0], *weights.parts()))
 
 
 def _inside_notes(within: list[Tensor], radii: list[float]) -> tuple[str, ...]:
@@ -121,9 +135,7 @@ def _inside_notes(within: list[Tensor], radii: list[float]) -> tuple[str, ...]:
     if count == 0:
         return ()
     words = f"at radius {radii[-1]:g} the least loss of {count} of {len(within[-1])} trials"
-    return (
-        f"{words} lies inside of the ball: it does not fall outwards, or by less than rounding.",
-    )
+    return (f"{words} lies inside of the ball: outwards it rises, or falls by less than rounding.",)
 
 
 Walk = Callable[[float], Tensor]
