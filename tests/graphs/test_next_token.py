@@ -1,5 +1,7 @@
 """Next-token data and heads in the common training loop."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -256,6 +258,8 @@ def test_paths_say_where_the_minimum_is_inside() -> None:
         am.graphs.next_token_head(E, sequences, labels),
     )
     path = am.regularization_path(data, [0.1, 1.0], loss="log", head=head)
-    assert "the loss of 1 of 1 trials rises outwards" in path.notes[-1]
+    assert "at radius 1 the least loss of 1 of 1 trials lies inside of the ball" in path.notes[-1]
+    # Both tokens have the logits ±W with the query −1: s = 2/3 at e^{−2W} = 2.
+    torch.testing.assert_close(path.W[-1], torch.tensor([[-math.log(2.0) / 2]]).double())
     short = am.regularization_path(data, [0.1], loss="log", head=head)
     assert short.notes == ()

@@ -18,6 +18,7 @@ from attnmargin.training.weights import Weights
 Watch = Mapping[str, Callable[[Tensor], Tensor]]
 
 _CORE = ("steps", "loss", "probability", "selection", "log_gradient")
+_OPTIONAL = ("weights", "heads", "inside")
 _LAST = "last_"
 _WATCHED = "watched_"
 
@@ -35,6 +36,7 @@ class Trajectory(Summarised):
     last: tuple[Tensor, ...]  # (W,), (K, Q) or (v, W) at the end; ``init`` to continue the run
     weights: Tensor | None = None  # (R, *B, d, d), with keep_weights
     heads: Tensor | None = None  # (R, *B, d), if the head is trained
+    inside: Tensor | None = None  # bool (R, *B), of paths: whether the minimum is off the sphere
     watched: dict[str, Tensor] = field(default_factory=dict)  # (R, *B, …) by name
     notes: tuple[str, ...] = ()  # caveats that the numbers do not show
 
@@ -50,8 +52,13 @@ class Trajectory(Summarised):
             "loss": range_words(self.loss[-1]),
             "largest softmax entry": range_words(self.probability[-1]),
             "selection": chosen,
+            **({} if self.inside is None else {"inside of the ball": self._inside_words()}),
             **({"notes": "; ".join(self.notes)} if self.notes else {}),
         }
+
+    def _inside_words(self) -> str:
+        assert self.inside is not None
+        return f"{int(self.inside.sum())} of {self.inside.numel()} minima"
 
     @property
     def W(self) -> Tensor:
@@ -71,7 +78,7 @@ class Trajectory(Summarised):
         """Write everything to an ``.npz`` file."""
         arrays: dict[str, Any] = {
             name: value
-            for name in (*_CORE, "weights", "heads")
+            for name in (*_CORE, *_OPTIONAL)
             if (value := getattr(self, name)) is not None
         }
         arrays |= {f"{_LAST}{i}": part for i, part in enumerate(self.last)}
@@ -84,7 +91,7 @@ class Trajectory(Summarised):
         arrays = read_npz(path, needs=(*_CORE, f"{_LAST}0"))
         notes = tuple(filter(None, str(arrays.pop("notes", "")).split("\n")))
         read = {name: as_tensor(name, value) for name, value in arrays.items()}
-        own: dict[str, Any] = {name: read.get(name) for name in (*_CORE, "weights", "heads")}
+        own: dict[str, Any] = {name: read.get(name) for name in (*_CORE, *_OPTIONAL)}
         last = tuple(read[name] for name in sorted(read) if name.startswith(_LAST))
         watched = {
             name.removeprefix(_WATCHED): value

@@ -1,26 +1,14 @@
 """The joint path of head and weights (paper B, ℓp-JointRP)."""
 
-import math
-
 import torch
 from torch import Tensor
 
-from attnmargin.attention.losses import Loss
 from attnmargin.attention.softmax import Objective
+from attnmargin.training.regularization.landscape import mean_loss
 from attnmargin.training.regularization.sphere import Ball, Sphere
 
 # Alternations of head and weights per radius, and the change of direction that ends them.
 _TURNS, _SETTLED = 50, 1e-12
-
-
-def log_value(loss: Loss, u: Tensor) -> Tensor:
-    """Compute ``log ℓ(u)``, also where ℓ(u) is about e^{−u} and would underflow."""
-    if loss.name not in ("logistic", "exponential"):
-        return loss.value(u).log()
-    far = u > 15.0
-    near = loss.value(u.clamp_max(15.0)).log()
-    tail = -u - (0.5 * (-u).exp() if loss.name == "logistic" else 0.0)
-    return tail.where(far, near)
 
 
 class JointSphere:
@@ -64,7 +52,6 @@ class JointSphere:
         s = torch.softmax(self.sphere.weights.logits(), -1)
         pulled = flat.y.unsqueeze(-1) * (s.unsqueeze(-2) @ flat.X).squeeze(-2)
         u = (pulled @ v.unsqueeze(-1)).squeeze(-1)
-        total = torch.logsumexp(log_value(loss, u), -1)
-        weight = (loss.log_slope(u) - total.unsqueeze(-1)).exp() * loss.falls(u)
+        value, weight = mean_loss(loss, u)
         g = -(weight.unsqueeze(-1) * pulled).sum(-2)
-        return total - math.log(u.shape[-1]), self.radius * self.ball.chain(g, V)
+        return value, self.radius * self.ball.chain(g, V)

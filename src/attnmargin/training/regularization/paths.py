@@ -4,13 +4,15 @@
     argmin L(K Qᵀ)      subject to  ‖K‖² + ‖Q‖² ≤ 2R    (paper A, KQ-RP)
     argmin L(v, W)      subject to  ‖W‖_p ≤ R, ‖v‖_p ≤ r  (paper B, ℓp-JointRP)
 
-For scores with a unique best token the loss falls as the norm grows, so the minimum lies on the
-sphere. The method minimises ``log(L − L⋆)``, whose value and gradient do not underflow. Each radius
-starts from the solution of the one before.
+If some W selects every optimal token, the loss falls to its infimum along it, and the minimum lies
+on the sphere. The method minimises ``log(L − L⋆)`` there, whose value and gradient do not
+underflow. Each radius starts from the solution of the one before. Other trials are searched inside
+of the ball as well.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,11 +29,12 @@ from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import check_parameter
 from attnmargin.training.loop import precision_notes, with_head
+from attnmargin.training.regularization.interior import inside, lower
 from attnmargin.training.regularization.joint import JointSphere
+from attnmargin.training.regularization.landscape import JointLandscape, Landscape, best_tokens
 from attnmargin.training.regularization.sphere import Sphere
 from attnmargin.training.start import joint_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
-from attnmargin.training.weights import Movable, Weights
 
 
 def regularization_path(
@@ -61,9 +64,8 @@ def regularization_path(
             radius and are minimised in turn until both settle.
         head: the linear head, or a :class:`attnmargin.heads.ScoreHead` (paper C, Algo-RP). For
             next-token data with cycles, the least loss is above that of the labels. If nothing is
-            left to retrieve, the minimum lies inside the ball. Beyond about 35 ‖W_mm‖, the
-            contribution of retrieval to the loss is below rounding. The notes of the trajectory
-            report both.
+            left to retrieve, the minimum lies inside of the ball. Beyond about 35 ‖W_mm‖, the
+            contribution of retrieval to the loss is below rounding.
         selection: tokens ``(*B, n)`` for the local path of paper A, Theorem 9: minimise the loss
             over the cone of Definition 3, from ``init`` inside it.
         cone: ε of that cone.
@@ -72,10 +74,13 @@ def regularization_path(
 
     The loss is not convex. At every radius the path takes the better of two local minima: one
     started from the solution before, one from the minimum of ``−Σ log s_i,opt``, which is convex
-    in W.
+    in W. Where the last W does not select every optimal token, and for every joint path, it takes
+    the best of many starts in the ball and of the points found in smaller balls. So the loss never
+    rises with the radius, except by rounding.
 
     Returns:
-        A :class:`Trajectory`; ``steps`` are the radii.
+        A :class:`Trajectory`; ``steps`` are the radii, and ``inside`` ``(R, *B)`` says where the
+        least loss lies inside of the ball, with "vW" of one of the two balls.
 
     Example:
         >>> import attnmargin as am
@@ -94,34 +99,46 @@ def regularization_path(
     goal = objective(with_head(data, parameter), head, loss)
     if goal.gamma is None:
         raise InputError("head", f"a {type(head).__name__}", "a linear head, or a ScoreHead")
-    walk = _walk(goal, parameter, float(p), init, width, seed, selection, cone)
-    rows = Recorder(goal.flat, watch)
+    walk, landscape = _walk(goal, parameter, float(p), init, width, seed, selection, cone)
+    points = []
     for k, radius in enumerate(radii):
-        weights, v = walk(float(radius))
-        rows.add(float(radius), weights, goal.slope(weights.logits()), v)
+        points.append(walk(radius))
         if progress is not None:
             progress(k + 1, len(radii))
-    parts = weights.parts() if v is None else (v[..., 0], *weights.parts())
-    return rows.trajectory(parts, (*precision_notes(data), *_radius_notes(goal, weights, radii)))
-
-
-def _radius_notes(goal: Objective, weights: Weights, radii: list[float]) -> tuple[str, ...]:
-    """Write a note if the loss rises outwards at the last radius."""
-    if not isinstance(goal.loss, Log) or not isinstance(weights, Movable):
-        return ()
-    pull = weights.pull(goal.slope(weights.logits()))
-    outward = (pull * weights.vector()).sum(-1)
-    size = torch.linalg.vector_norm(pull, dim=-1) * torch.linalg.vector_norm(
-        weights.vector(), dim=-1
+    bounds = [math.sqrt(2.0 * radius) if parameter == "KQ" else radius for radius in radii]
+    points = lower(landscape, float(p), bounds, points, seed)
+    within = [inside(x, landscape.parts, float(p), R) for x, R in zip(points, bounds, strict=True)]
+    notes = (*precision_notes(data), *_inside_notes(within, radii))
+    return replace(
+        _recorded(landscape, radii, points, watch),
+        inside=torch.stack(within).reshape(len(radii), *goal.flat.batch),
+        notes=notes,
     )
-    rising = int((outward < -1e-9 * size).sum())
-    if rising == 0:
+
+
+def _recorded(
+    landscape: Landscape, radii: list[float], points: list[Tensor], watch: Watch | None
+) -> Trajectory:
+    """Record the weights, and the head if it is trained, at every radius."""
+    goal, weights = landscape.goal, landscape.weights
+    rows = Recorder(goal.flat, watch)
+    for radius, x in zip(radii, points, strict=True):
+        landscape.at(x)  # places the weights and the head
+        v = x[:, : landscape.parts[0], None] if len(landscape.parts) > 1 else None
+        rows.add(radius, weights, goal.slope(weights.logits()), v)
+    return rows.trajectory(weights.parts() if v is None else (v[..., 0], *weights.parts()))
+
+
+def _inside_notes(within: list[Tensor], radii: list[float]) -> tuple[str, ...]:
+    """Write a note if the least loss lies inside of the last ball."""
+    count = int(within[-1].sum())
+    if count == 0:
         return ()
-    words = f"at radius {radii[-1]:g} the loss of {rising} of {len(outward)} trials rises outwards"
-    return (f"{words}: their minimum lies inside of the ball, or its retrieval is below rounding.",)
+    words = f"at radius {radii[-1]:g} the least loss of {count} of {len(within[-1])} trials"
+    return (f"{words} lies inside of the ball: outwards it rises, or falls by less than rounding.",)
 
 
-Walk = Callable[[float], tuple[Weights, Tensor | None]]
+Walk = Callable[[float], Tensor]
 
 
 def _walk(
@@ -133,28 +150,28 @@ def _walk(
     seed: int,
     selection: Array | None,
     cone: float,
-) -> Walk:
-    """Build the function that minimises at a radius and returns weights and head ``(B, d, 1)``."""
+) -> tuple[Walk, Landscape]:
+    """Build the function that finds the minimum ``(B, k)`` on a sphere, and the loss there."""
     if parameter == "vW":
         head, start = joint_start(goal.flat, init)
         joint = JointSphere(goal, p, None if init is None else (head[..., 0], start.W))
 
-        def together(radius: float) -> tuple[Weights, Tensor | None]:
+        def together(radius: float) -> Tensor:
             joint.descend(radius, radius)
-            return joint.sphere.weights, joint.v.unsqueeze(-1)
+            return torch.cat((joint.v, joint.sphere.weights.vector()), -1)
 
-        return together
+        return together, JointLandscape(goal, joint.sphere.weights.matrix())
     tokens = None if selection is None else _tokens(selection, goal.flat)
     sphere = Sphere(goal, parameter, p, init, width, seed, tokens, cone)
     guide = None
     if tokens is None:
         guide = Sphere(_guiding(goal), parameter, p, init, width, seed)
 
-    def alone(radius: float) -> tuple[Weights, Tensor | None]:
+    def alone(radius: float) -> Tensor:
         sphere.descend(radius, guide)
-        return sphere.weights, None
+        return sphere.weights.vector().clone()
 
-    return alone
+    return alone, sphere.landscape
 
 
 def _check(radii: Sequence[float], parameter: str, p: float) -> list[float]:
@@ -183,7 +200,4 @@ def _guiding(goal: Objective) -> Objective:
     the radius is large.
     """
     assert goal.gamma is not None
-    gamma, hidden = goal.gamma, goal.flat.hidden
-    visible = gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)
-    best = visible == visible.amax(-1, keepdim=True)
-    return Objective(goal.flat, None, Log(), best.to(gamma.dtype))
+    return Objective(goal.flat, None, Log(), best_tokens(goal).to(goal.gamma.dtype))

@@ -1,4 +1,4 @@
-"""Weights on a sphere, the log-loss there, and the cone of local paths."""
+"""Weights on a sphere, and the least loss there."""
 
 import math
 from typing import Any
@@ -6,13 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnmargin.attention.score import barrier
 from attnmargin.attention.softmax import Objective
 from attnmargin.base.arrays import tiny
 from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import inverse_mirror, mirror, power_norm
-from attnmargin.training.rates import excess
 from attnmargin.training.regularization.descent import Function, minimise
+from attnmargin.training.regularization.landscape import WeightsLandscape
 from attnmargin.training.start import factor_start, movable_start
 from attnmargin.training.weights import Entries, Factors
 
@@ -78,7 +77,7 @@ class Sphere:
         cone: float = 0.0,
     ) -> None:
         self.goal, self.flat, self.ball = goal, goal.flat, Ball(p)
-        self.tokens, self.cone = tokens, cone
+        self.tokens = tokens
         self.radius: float | None = None
         self.weights = movable_start(self.flat, parameter, init, width, seed)
         if init is None and isinstance(self.weights, Entries):
@@ -87,6 +86,7 @@ class Sphere:
             m = self.weights.K.shape[-1]
             noise = factor_start(self.flat, None, m, seed + 1).vector()
             self.noise = noise / noise.norm(dim=-1, keepdim=True)
+        self.landscape = WeightsLandscape(goal, self.weights, tokens, cone)
         self.V = self.ball.free(self.weights.vector())
 
     def descend(self, radius: float, guide: "Sphere | None" = None) -> None:
@@ -138,26 +138,6 @@ class Sphere:
 
     def _value(self, V: Tensor) -> tuple[Tensor, Tensor]:
         """Compute ``log(L − L⋆)`` and its gradient in V; infinite outside the cone."""
-        self._place(V)
-        logits = self.weights.logits()
-        slope = self.goal.slope(logits)
-        above = excess(self.goal, slope, self.tokens)[:, 0]
-        value = (slope.log_scale[:, 0] + above.clamp_min(0.0).log())[:, 0]
-        g = -self.weights.pull(slope) / above.where(above > 0, 1.0)
         assert self.radius is not None
-        g = self.radius * self.ball.chain(g, V)
-        allowed = above[:, 0] > 0
-        if self.tokens is not None:
-            least = self.cone * power_norm(self.weights.matrix(), 2.0)[:, 0, 0]
-            wall = barrier(logits, *self._masks(self.tokens))
-            allowed = allowed & (wall >= least)
-        return value.where(allowed, torch.inf), g
-
-    def _masks(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Mask tokens of lower score than the chosen ones, and the others, bool ``(B, N, T)``."""
-        gamma, hidden = self.goal.gamma, self.flat.hidden
-        assert gamma is not None
-        own = tokens.unsqueeze(-1)
-        low = gamma < gamma.gather(-1, own)
-        high = (~low).scatter(-1, own, False)
-        return (low, high) if hidden is None else (low & ~hidden, high & ~hidden)
+        value, g = self.landscape.at(self.radius * self.ball.point(V))
+        return value, self.radius * self.ball.chain(g, V)

@@ -1,0 +1,168 @@
+"""The least loss within a ball, where the least on its sphere may be larger.
+
+If no weights select every optimal token, the loss can rise outwards, and has several minima, inside
+of the ball and on its sphere. Then many starts descend, and every ball keeps what was found in the
+smaller ones.
+"""
+
+import torch
+from torch import Tensor
+
+from attnmargin.base.arrays import tiny
+from attnmargin.base.seeds import seed_of
+from attnmargin.margin.norms import mirror, power_norm
+from attnmargin.training.regularization.descent import Function, minimise
+from attnmargin.training.regularization.landscape import Landscape
+
+# New starts per radius, and end points that start again at the next one.
+_STARTS, _KEPT = 24, 8
+# Descents until nothing is gained, and the steps and tolerances of the first and the last ones.
+_ROUNDS, _STEPS, _TOLERANCE = 4, 150, 1e-6
+_LAST_STEPS, _LAST_TOLERANCE = 1000, 1e-10
+# A point this close to the sphere, relative to the radius, lies on it.
+_ON = 1e-9
+# A larger cosine between gradient and point means that the loss rises outwards.
+_RISES = 1e-9
+# Numbers of tokens that are held at once.
+_ELEMENTS = 2**24
+
+
+def lengths(x: Tensor, parts: tuple[int, ...], p: float) -> Tensor:
+    """Compute the norms of the parts of x ``(B, k)``, ``(B, parts)``."""
+    sizes = [power_norm(part.unsqueeze(-1), p)[:, 0, 0] for part in x.split(parts, -1)]
+    return torch.stack(sizes, -1)
+
+
+def inside(x: Tensor, parts: tuple[int, ...], p: float, radius: float) -> Tensor:
+    """Check whether a part of x lies inside of its ball and not on the sphere, bool ``(B,)``."""
+    doubt = _ON + 64.0 * torch.finfo(x.dtype).eps
+    return (lengths(x, parts, p) < radius * (1.0 - doubt)).any(-1)
+
+
+def clip(x: Tensor, parts: tuple[int, ...], p: float, radius: float) -> Tensor:
+    """Scale the parts of x that lie outside of the ball to its sphere."""
+    sizes = lengths(x, parts, p).clamp_min(tiny(x)).unbind(-1)
+    pairs = zip(x.split(parts, -1), sizes, strict=True)
+    return torch.cat(
+        [part * (radius / size).clamp_max(1.0).unsqueeze(-1) for part, size in pairs], -1
+    )
+
+
+def _along(g: Tensor, x: Tensor, p: float, radius: float) -> Tensor:
+    """Compute the gradient at x of a function of the clipped x.
+
+    On the sphere, where that function has two gradients, take the one along the sphere if the
+    function falls outwards.
+    """
+    size = power_norm(x.unsqueeze(-1), p)[..., 0].clamp_min(tiny(x))
+    unit = x / size
+    radial = (g * unit).sum(-1, keepdim=True)
+    tangent = (g - radial * mirror(unit, p)) * (radius / size).clamp_max(1.0)
+    on = size >= radius * (1.0 - 1e-12)
+    outside = size > radius * (1.0 + 1e-12)
+    return torch.where(outside | (on & (radial < 0)), tangent, g)
+
+
+def _walled(landscape: Landscape, p: float, radius: float) -> Function:
+    """Build the function ``landscape(clip(x))``."""
+    parts = landscape.parts
+
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        value, g = landscape.at(clip(x, parts, p, radius))
+        pairs = zip(g.split(parts, -1), x.split(parts, -1), strict=True)
+        return value, torch.cat([_along(*pair, p, radius) for pair in pairs], -1)
+
+    return function
+
+
+def _descend(
+    landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
+) -> tuple[Tensor, Tensor]:
+    """Descend in the ball from x ``(B, k)``; return the points and their values.
+
+    Outside of the sphere the clipped function does not feel that the loss may fall inwards, so
+    every round starts from the sphere again.
+    """
+    function = _walled(landscape, p, radius)
+    x = clip(x, landscape.parts, p, radius)
+    value = landscape.at(x)[0]
+    for _ in range(_ROUNDS):
+        new = clip(minimise(function, x, steps, tolerance), landscape.parts, p, radius)
+        new_value = landscape.at(new)[0]
+        better = new_value < value
+        gain = (value - new_value).where(better & torch.isfinite(value), 0.0)
+        x, value = new.where(better.unsqueeze(-1), x), new_value.where(better, value)
+        if not bool((gain > tolerance).any()):
+            break
+    return x, value
+
+
+def _descend_all(
+    landscape: Landscape, x: Tensor, p: float, radius: float, last: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Descend from several starts ``(B, m, k)`` per trial; return points and values ``(B, m)``."""
+    B, m, k = x.shape
+    owner = torch.arange(B, device=x.device).repeat_interleave(m)
+    limits = (_LAST_STEPS, _LAST_TOLERANCE) if last else (_STEPS, _TOLERANCE)
+    size = max(1, _ELEMENTS // landscape.goal.flat.X[0].numel())
+    ends = [
+        _descend(landscape.take(rows), own, p, radius, *limits)
+        for rows, own in zip(owner.split(size), x.reshape(-1, k).split(size), strict=True)
+    ]
+    points, values = (torch.cat(part) for part in zip(*ends, strict=True))
+    return points.reshape(B, m, k), values.reshape(B, m)
+
+
+def _uncertain(landscape: Landscape, points: list[Tensor]) -> Tensor:
+    """Find the trials whose least loss in some ball may not be that on the sphere, bool ``(B,)``.
+
+    The loss rises outwards, or is larger than on a smaller sphere, or nothing proves that it falls.
+    """
+    found = ~landscape.proved(points[-1])
+    before = None
+    for x in points:
+        value, g = landscape.at(x)
+        pairs = list(zip(g.split(landscape.parts, -1), x.split(landscape.parts, -1), strict=True))
+        for own, part in pairs:
+            size = torch.linalg.vector_norm(own, dim=-1) * torch.linalg.vector_norm(part, dim=-1)
+            found |= (own * part).sum(-1) > _RISES * size
+        if before is not None:
+            found |= value - before > landscape.doubt(x)
+        before = value
+    return found
+
+
+def _least(
+    landscape: Landscape, p: float, radii: list[float], points: list[Tensor], seed: int
+) -> list[Tensor]:
+    """Search the balls from many starts; return the best points ``(B, k)`` of each."""
+    generator = torch.Generator().manual_seed(seed_of("interior", base=seed))
+    found: list[Tensor] = []
+    kept = points[0].new_empty(len(points[0]), 0, points[0].shape[-1])
+    rows = torch.arange(len(points[0]), device=kept.device)
+    for radius, own in zip(radii, points, strict=True):
+        fresh = landscape.starts(_STARTS, generator)
+        known = torch.stack([own, *found[-1:]], 1)
+        ends, values = _descend_all(landscape, torch.cat((known, kept, fresh), 1), p, radius)
+        order = values.argsort(dim=-1, stable=True)[:, :_KEPT]
+        kept = ends[rows.unsqueeze(-1), order]
+        best, value = _descend_all(landscape, kept[:, :1], p, radius, last=True)
+        old, doubt = landscape.at(own)[0], landscape.doubt(own)
+        better = value[:, 0] < old - doubt
+        found.append(landscape.shortest(best[:, 0].where(better.unsqueeze(-1), own)))
+    return found
+
+
+def lower(
+    landscape: Landscape, p: float, radii: list[float], points: list[Tensor], seed: int
+) -> list[Tensor]:
+    """Replace points ``(B, k)`` of least loss on spheres by those of least loss in the balls.
+
+    A point is replaced only where the loss falls by more than its rounding.
+    """
+    rows = _uncertain(landscape, points).nonzero()[:, 0]
+    if len(rows) == 0:
+        return points
+    own = [x[rows] for x in points]
+    found = _least(landscape.take(rows), p, radii, own, seed)
+    return [x.index_copy(0, rows, best) for x, best in zip(points, found, strict=True)]
