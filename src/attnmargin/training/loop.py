@@ -263,8 +263,10 @@ class _Session:
         """Take steps k to end, compiled if possible; ``slope`` belongs to step k."""
         if isinstance(rates[0], Planned) and self._compiles():
             assert self.goal.gamma is not None
+            assert self.goal.rise is not None
+            scores = self.goal.gamma.contiguous(), self.goal.rise.contiguous()
             loss = KERNEL_LOSSES.index(type(self.goal.loss))
-            self.weights.advance(self.goal.gamma, rates[0].between(k, end), loss, self.rule)
+            self.weights.advance(scores, rates[0].between(k, end), loss, self.rule)
             return
         for step in range(k, end):
             self._step(slope, rates, step)

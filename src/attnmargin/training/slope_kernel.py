@@ -21,6 +21,7 @@ class Scores(NamedTuple):
     """Token scores of one trial, and buffers for its logits and slope; N sequences of T tokens."""
 
     gamma: Floats  # (N, T) token scores
+    rise: Floats  # (N, T), the same up to a constant per sequence, without rounding of that
     hidden: Bools  # (N, T)
     a: Floats  # (N·T,) logits
     c: Floats  # (N·T,) negative gradient in the logits
@@ -33,10 +34,13 @@ class Scores(NamedTuple):
 
 
 @jit
-def scores(gamma: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: Floats) -> Scores:
+def scores(
+    gamma: Floats, rise: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: Floats
+) -> Scores:
     """Build Scores with buffers in two arrays, ``(2, N·T)`` and ``(5, N)``."""
     return Scores(
         gamma,
+        rise,
         hidden,
         a,
         tokens[0],
@@ -74,7 +78,7 @@ def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
             gap = P.a[start + t] - best
             value = math.exp(gap) if gap > _FAR else 0.0
             P.e[start + t] = value
-            lift = P.gamma[i, t] - P.gamma[i, top]
+            lift = P.rise[i, t] - P.rise[i, top]
             total += value
             mean += value * lift
             if lift != 0.0:
@@ -130,7 +134,7 @@ def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
     start, total = i * T, 0.0
     factor = math.exp(P.log_k[i] - largest) if largest > _REPRESENTABLE else 0.0
     for t in range(T):
-        lift = P.gamma[i, t] - P.gamma[i, top]
+        lift = P.rise[i, t] - P.rise[i, top]
         P.c[start + t] = 0.0
         if lift == 0.0 or P.hidden[i, t]:
             continue
