@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
-from attnmargin.attention.losses import Log, Loss, as_loss
+from attnmargin.attention.losses import Log, Loss, Squared, as_loss
 from attnmargin.attention.score import scores
 from attnmargin.base.arrays import Array, finite, floats, tiny
 from attnmargin.base.errors import InputError
@@ -219,6 +219,7 @@ class Slope:
     log_slope: Tensor  # (B, N), log κ
     lift: Tensor  # (B, N, T), scores relative to that of the most likely token
     mean: Tensor  # (B, N, 1), the mean of the lift
+    falls: Tensor | None = None  # (B, N), −1 where the loss of a linear head rises; None if nowhere
 
 
 @final
@@ -258,8 +259,8 @@ class Objective:
             lift = self.rise - self.rise.gather(-1, top)
             mean = (s * lift).sum(-1, keepdim=True)
             u = (best + mean).squeeze(-1)
-            loss, log_slope = self._loss(u, log_s)
-            pulled = lift if self.loss.always_falls else lift * self.loss.falls(u).unsqueeze(-1)
+            loss, log_slope, falls = self._loss(u, best, lift, log_s)
+            pulled = lift if falls is None else lift * falls.unsqueeze(-1)
         else:
             assert self.head is not None
             o = (s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
@@ -269,19 +270,39 @@ class Objective:
             still = self.flat.still
             pulled = lift if still is None else lift.masked_fill(still, 0.0)
             mean = (s * lift).sum(-1, keepdim=True)
-            loss, log_slope = pull.loss, pull.log_slope
+            loss, log_slope, falls = pull.loss, pull.log_slope, None
         c, log_scale = _coefficients(log_s, s, pulled, log_slope)
-        return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean)
+        return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean, falls)
 
-    def _loss(self, u: Tensor, log_s: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the loss and the logarithm of its slope, ``(B, N)``."""
+    def _loss(
+        self, u: Tensor, best: Tensor, lift: Tensor, log_s: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Compute the loss, the logarithm of its slope, and where it falls, ``(B, N)`` each."""
+        if isinstance(self.loss, Squared):
+            sign, log_rest = _rest(best, lift, log_s)
+            return (2.0 * log_rest).exp(), math.log(2.0) + log_rest, sign
         if not isinstance(self.loss, Log):
-            return self.loss.value(u), self.loss.log_slope(u)
+            falls = None if self.loss.always_falls else self.loss.falls(u)
+            return self.loss.value(u), self.loss.log_slope(u), falls
         # Where tokens with a score have hardly any attention, u underflows, and log u does not.
         assert self.gamma is not None
         tail = torch.logsumexp(log_s + self.gamma.log(), -1)
         log_u = u.clamp_min(tiny(u)).log().where(u > 0.5, tail)
-        return -log_u, -log_u
+        return -log_u, -log_u, None
+
+
+def _rest(best: Tensor, lift: Tensor, log_s: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute ``1 − u = (1 − γ) − Σ_t s_t l_t`` by its sign and logarithm, ``(B, N)`` each.
+
+    γ ``(B, N, 1)`` is the score of the most likely token. If it is one, all of 1 − u is what the
+    other tokens lift, however small their probabilities are.
+    """
+    terms = torch.cat((1.0 - best, -lift), -1)
+    logs = torch.cat((torch.zeros_like(best), log_s), -1) + terms.abs().log()
+    largest = logs.amax(-1, keepdim=True)
+    largest = largest.where(torch.isfinite(largest), 0.0)
+    total = (terms.sign() * (logs - largest).exp()).sum(-1)
+    return torch.where(total < 0, -1.0, 1.0).to(total), largest[..., 0] + total.abs().log()
 
 
 def _coefficients(

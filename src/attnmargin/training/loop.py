@@ -300,9 +300,9 @@ class _Session:
         assert self.v is not None
         assert self.flat.y is not None
         o = (slope.s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
-        u = self.flat.y * (o @ self.v).squeeze(-1)
         largest = slope.log_slope.amax(-1, keepdim=True)
-        pull = (slope.log_slope - largest).exp() * self.flat.y * self.goal.loss.falls(u)
+        pull = (slope.log_slope - largest).exp() * self.flat.y
+        pull = pull if slope.falls is None else pull * slope.falls
         D = (pull.unsqueeze(-1) * o).sum(-2).unsqueeze(-1)
         return D, largest.unsqueeze(-1) - math.log(o.shape[-2])
 
