@@ -111,6 +111,12 @@ def test_large_scores_do_not_overflow(loss: str, monkeypatch: pytest.MonkeyPatch
     torch.testing.assert_close(compiled, plain, rtol=1e-8, atol=1e-8)
 
 
+def test_a_trained_head_at_its_minimum_stays() -> None:
+    data = am.AttentionData([[[1.0, 0.0]]], [[1.0, 0.0]], [1])
+    run = am.train(data, "vW", steps=2, loss="squared", init=([1.0, 0.0], [[0.0, 0.0]] * 2))
+    assert run.v[-1].tolist() == [1.0, 0.0]
+
+
 def test_a_trained_head_uses_the_same_slope() -> None:
     """Scores 1 at a saturated softmax: the head is pulled by 1 − u, and up, however small it is."""
     data = am.AttentionData(X[:1], [[1.0, 0.0]], [1])

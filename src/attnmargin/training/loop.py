@@ -301,6 +301,7 @@ class _Session:
         assert self.flat.y is not None
         o = (slope.s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
         largest = slope.log_slope.amax(-1, keepdim=True)
+        largest = largest.where(torch.isfinite(largest), 0.0)
         pull = (slope.log_slope - largest).exp() * self.flat.y
         pull = pull if slope.falls is None else pull * slope.falls
         D = (pull.unsqueeze(-1) * o).sum(-2).unsqueeze(-1)
