@@ -200,7 +200,7 @@ class Facts:
     def reach(self) -> Tensor:
         """A of paper A, (53): the largest logit, or difference of two, that ‖W_mm‖ allows."""
         flat = sequences(self.data)
-        between = torch.cdist(flat.X, flat.X).amax((-2, -1))
+        between = torch.cdist(flat.relative, flat.relative).amax((-2, -1))
         longest = torch.linalg.vector_norm(flat.X, dim=-1).amax(-1)
         pairs = torch.maximum(between, longest) * torch.linalg.vector_norm(flat.z, dim=-1)
         return pairs.amax(-1).reshape(self.data.batch_shape) * self.solution.value
