@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-from tests.hunt import area_locality, area_solutions, area_status
+from tests.hunt import area_guarantees, area_locality, area_solutions, area_status, area_training
 from tests.hunt.answers import Case
 
 AREAS: dict[str, Callable[[int], Iterator[list[Case]]]] = {
     "status": area_status.batches,
     "solutions": area_solutions.batches,
     "locality": area_locality.batches,
+    "guarantees": area_guarantees.batches,
+    "training": area_training.batches,
 }
