@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from tests.hunt import area_guarantees, area_locality, area_solutions, area_status, area_training
+from tests.hunt import area_embeddings, area_graphs, area_guarantees, area_locality, area_solutions, area_status, area_training
 from tests.hunt.answers import Case
 
 AREAS: dict[str, Callable[[int], Iterator[list[Case]]]] = {
@@ -11,4 +11,6 @@ AREAS: dict[str, Callable[[int], Iterator[list[Case]]]] = {
     "locality": area_locality.batches,
     "guarantees": area_guarantees.batches,
     "training": area_training.batches,
+    "graphs": area_graphs.batches,
+    "embeddings": area_embeddings.batches,
 }
