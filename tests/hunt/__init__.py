@@ -2,7 +2,16 @@
 
 from collections.abc import Callable, Iterator
 
-from tests.hunt import area_embeddings, area_graphs, area_guarantees, area_locality, area_solutions, area_status, area_training
+from tests.hunt import (
+    area_embeddings,
+    area_graphs,
+    area_guarantees,
+    area_locality,
+    area_paths,
+    area_solutions,
+    area_status,
+    area_training,
+)
 from tests.hunt.answers import Case
 
 AREAS: dict[str, Callable[[int], Iterator[list[Case]]]] = {
@@ -11,6 +20,7 @@ AREAS: dict[str, Callable[[int], Iterator[list[Case]]]] = {
     "locality": area_locality.batches,
     "guarantees": area_guarantees.batches,
     "training": area_training.batches,
+    "paths": area_paths.batches,
     "graphs": area_graphs.batches,
     "embeddings": area_embeddings.batches,
 }

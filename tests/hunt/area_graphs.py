@@ -148,7 +148,9 @@ def rows_of(truth: dict[int, Any]) -> tuple[Triples, Triples]:
     """All (i ⇒ j) and all (i ≍ j), with their last tokens."""
     strict, level = set(), set()
     for k, graph in truth.items():
-        home = {t: c for c, part in enumerate(nx.strongly_connected_components(graph)) for t in part}
+        home = {
+            t: c for c, part in enumerate(nx.strongly_connected_components(graph)) for t in part
+        }
         strict |= {(i, j, k) for i, j in graph.edges if home[i] != home[j]}
         level |= {(i, j, k) for i in home for j in home if i < j and home[i] == home[j]}
     return strict, level

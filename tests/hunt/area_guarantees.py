@@ -28,7 +28,9 @@ def batches(seed: int) -> Iterator[list[Case]]:
 
 def _untied(group: Group) -> list[int]:
     """Instances in which every sequence has one best token, beyond doubt."""
-    return [k for k in range(len(group)) if all(_unique(group, k, i) for i in range(group.y.shape[1]))]
+    return [
+        k for k in range(len(group)) if all(_unique(group, k, i) for i in range(group.y.shape[1]))
+    ]
 
 
 def _unique(group: Group, k: int, i: int) -> bool:

@@ -1,7 +1,7 @@
 """Steps of training with 60 digits, written from the formulas of the papers.
 
-    a = X W z,  s = softmax(a),  γ = y X v,  u = sᵀγ
-    ∇L(W) = (1/n) Σ_i ℓ'(u_i) Σ_t s_it (γ_it − u_i) x_it z_iᵀ
+a = X W z,  s = softmax(a),  γ = y X v,  u = sᵀγ
+∇L(W) = (1/n) Σ_i ℓ'(u_i) Σ_t s_it (γ_it − u_i) x_it z_iᵀ
 """
 
 from dataclasses import dataclass
@@ -135,7 +135,12 @@ def walk_W(setting: Setting, W: Precise, steps: int, lr: float, p: float, normal
 
 
 def _step_doubt(
-    before: Precise, move: Precise, after: Precise, W: Precise, power: Any, known: tuple[float, float]
+    before: Precise,
+    move: Precise,
+    after: Precise,
+    W: Precise,
+    power: Any,
+    known: tuple[float, float],
 ) -> float:
     """The error of W⁺ relative to its largest entry, from those of W and the gradient."""
     of_W, of_g = known

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from tests.hunt import AREAS
 from tests.hunt.answers import Answer, Case
@@ -56,12 +57,16 @@ class Tally:
 
 def cases_of(area: str, seed: int, count: int, seconds: float = float("inf")) -> Iterator[Case]:
     """Yield the first cases of an area, until their number or the time is reached."""
-    start, done = time.monotonic(), 0
-    for batch in AREAS[area](seed):
-        yield from batch[: count - done]
-        done += len(batch)
-        if done >= count or time.monotonic() - start > seconds:
-            return
+    start, done, threads = time.monotonic(), 0, torch.get_num_threads()
+    torch.set_num_threads(1)  # the instances are tiny
+    try:
+        for batch in AREAS[area](seed):
+            yield from batch[: count - done]
+            done += len(batch)
+            if done >= count or time.monotonic() - start > seconds:
+                return
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _save(case: Case, folder: Path, name: str) -> None:
