@@ -77,10 +77,7 @@ def _counts(sample: Sample) -> str:
         for s in row:
             counts[int(y < 0), s] += 1
             alpha[s] += Fraction(int(y), len(row) * len(sample.rows))
-    if (
-        found.positive.tolist() != counts[0].tolist()
-        or found.negative.tolist() != counts[1].tolist()
-    ):
+    if not np.array_equal(np.stack((found.positive, found.negative)), counts):
         return "occurrences"
     if np.abs(model.alpha.numpy() - [float(a) for a in alpha]).max() > 1e-14:
         return "alpha"

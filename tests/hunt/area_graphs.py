@@ -1,4 +1,4 @@
-"""Token-priority graphs, Graph-SVM, the finite part and the automaton against networkx and loops."""
+"""Token-priority graphs, Graph-SVM, finite part and automaton against networkx and loops."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -52,8 +52,8 @@ def _starts(data: am.AttentionData, selection: Any, rng: np.random.Generator) ->
     unit = float(best.value) if bool(torch.isfinite(best.value)) else 1.0
     unit = unit if unit > 0 else 1.0
     starts = [_Start("zero", np.zeros((d, d)))]
-    for size in unit * 10.0 ** rng.uniform(-1, 1, _RANDOM):
-        starts.append(_Start("random", size * rng.standard_normal((d, d))))
+    sizes = unit * 10.0 ** rng.uniform(-1, 1, _RANDOM)
+    starts += [_Start("random", size * rng.standard_normal((d, d))) for size in sizes]
     others = rng.integers(0, T, (8, n))
     if data.mask is not None:
         seen = np.take_along_axis(data.mask.numpy()[None].repeat(8, 0), others[..., None], -1)
@@ -61,9 +61,9 @@ def _starts(data: am.AttentionData, selection: Any, rng: np.random.Generator) ->
     found = am.solve(am.token_problem(data.X, data.z, others, data.mask))
     feasible = [j for j in range(8) if bool(found.optimal[j])
                 and others[j].tolist() != np.asarray(selection).tolist()]  # fmt: skip
-    for j in feasible[:_HOSTILE]:
-        starts.append(_Start("hostile", 10.0 ** rng.uniform(0.3, 1.3) * found.W[j].numpy()))
-    return starts
+    far = 10.0 ** rng.uniform(0.3, 1.3, _HOSTILE)
+    hostile = zip(far, found.W[feasible].numpy(), strict=False)
+    return starts + [_Start("hostile", size * W) for size, W in hostile]
 
 
 def _compared(group: Group, rng: np.random.Generator) -> list[Case]:

@@ -1,4 +1,4 @@
-"""The least loss within a ball of ‖·‖_p: many starts of scipy's minimiser, on the sphere and inside.
+"""The least loss within a ball of ‖·‖_p: many starts of a minimiser, on the sphere and inside.
 
 L(W) = (1/n) Σ_i ℓ(y_i vᵀ X_iᵀ softmax(X_i W z_i))
 """

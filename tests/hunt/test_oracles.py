@@ -5,11 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from tests.formulas import shortest
+import attnmargin as am
+from tests.formulas import plain_gradient, shortest
 from tests.hunt.oracle_exact import exact_rows, feasible_point, holds, shortest_point
 from tests.hunt.oracle_lp import lp_solution
 from tests.hunt.oracle_nuclear import planted_nuclear
+from tests.hunt.oracle_paths import Loss, least_loss, norm
+from tests.hunt.oracle_training import Setting, precise, walk_W
 
 cp: Any = pytest.importorskip("cvxpy")
 Three = tuple[Any, Any, Any]
@@ -115,3 +119,43 @@ def test_planted_nuclear_values_are_those_of_cvxpy(k: int) -> None:
         rows = [a @ W @ z >= 1 for a, z in zip(left, right, strict=True)]
         value = cp.Problem(cp.Minimize(cp.normNuc(W)), rows).solve(solver="CLARABEL")
         assert float(planted.value[g]) == pytest.approx(value, rel=1e-6)
+
+
+def ordinary(seed: int) -> tuple[am.AttentionData, dict[str, Any]]:
+    data = am.random_data(2, 3, 2, name="oracle", seed=seed)
+    return data, {name: getattr(data, name).numpy() for name in ("X", "z", "y", "v")}
+
+
+def test_the_gradient_is_that_of_autograd() -> None:
+    for seed in range(5):
+        data, arrays = ordinary(seed)
+        W = torch.randn(2, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        slope = Setting(arrays, "logistic").slope(precise(W))
+        assert data.v is not None
+        of_W = plain_gradient(data, W, data.v)[0]
+        np.testing.assert_allclose(slope.gradient.astype(float), of_W.numpy(), rtol=1e-12)
+        value, g = Loss(arrays, "logistic")(W.numpy().ravel())
+        np.testing.assert_allclose(g, of_W.numpy().ravel(), rtol=1e-12)
+        assert value == pytest.approx(float(slope.loss), rel=1e-14)
+
+
+def test_a_saturated_softmax_keeps_the_direction() -> None:
+    """One sequence of two tokens: the gradient is along their difference, whatever the start."""
+    X, z = np.array([[[1.0, 2.0], [3.0, -1.0]]]), np.array([[1.0, 0.5]])
+    arrays = {"X": X, "z": z, "y": np.ones(1), "v": np.array([1.0, 0.0])}
+    W = 1e3 * np.outer(X[0, 0] - X[0, 1], z[0])
+    walk = walk_W(Setting(arrays, "logistic"), precise(W), 1, 1.0, 2.0, True)
+    step = (walk.weights[1] - walk.weights[0]).astype(float)
+    along = np.outer(X[0, 1] - X[0, 0], z[0])
+    np.testing.assert_allclose(step, along / np.linalg.norm(along), rtol=1e-12)
+
+
+def test_the_least_loss_of_two_tokens_is_on_the_sphere_along_their_difference() -> None:
+    X, z = np.array([[[1.0, 2.0], [3.0, -1.0]]]), np.array([[1.0, 0.5]])
+    loss = Loss({"X": X, "z": z, "y": np.ones(1), "v": np.array([1.0, 0.0])}, "logistic")
+    starts = list(np.random.default_rng(0).standard_normal((3, 4)))
+    value, w = least_loss(loss, 2.0, 2.0, starts)
+    along = np.outer(X[0, 1] - X[0, 0], z[0]).ravel()
+    np.testing.assert_allclose(w, 2.0 * along / np.linalg.norm(along), rtol=1e-5)
+    assert norm(w, 2.0) == pytest.approx(2.0)
+    assert value == loss(w)[0]
