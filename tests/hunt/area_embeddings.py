@@ -102,7 +102,7 @@ def _gradients(sample: Sample) -> str:
     with mp.workdps(DIGITS):
         E, p, v = precise(sample.E), precise(sample.p), precise(sample.v)
         G, g, loss, doubt = precise(np.zeros(E.shape)), precise(np.zeros(len(p))), mpf(0), EPS
-        size_G, size_g = mpf(0), mpf(0)
+        size_G, size_g, floor = mpf(0), mpf(0), mpf(0)
         for row, y in zip(sample.rows, sample.y, strict=True):
             logits, gamma = E[row] @ p, E[row] @ v
             weight = np.array([mp.exp(a - max(logits)) for a in logits], dtype=object)
@@ -112,6 +112,9 @@ def _gradients(sample: Sample) -> str:
             loss += mp.log1p(mp.exp(-mpf(float(y)) * f)) / len(sample.rows)
             near = E[row] - E[row[0]]
             doubt = max(doubt, EPS * float(1 + abs(f) + sum(abs(x) for x in (near * p).ravel())))
+            # f rounds the scores: where attention saturates, that is what is left of γ − f
+            spread = max(abs(x) for x in gamma - gamma[0])
+            floor += 1e3 * EPS * abs(pull) * spread * max(abs(x) for x in near.ravel())
             for s, share, score in zip(row, q, gamma, strict=True):
                 away = sum(x * (score - other) for x, other in zip(q, gamma, strict=True))
                 G[s] = G[s] + pull * share * (away * p + v)
@@ -124,8 +127,8 @@ def _gradients(sample: Sample) -> str:
         if max(abs(x) for x in (G - precise(of_E)).ravel()) > allowed * size_G + 1e-290:
             return "gradient of E"
         error = max(abs(x) for x in g - precise(of_p))
-        if error > allowed * size_g + 1e-290:
-            return f"gradient of p is off by {float(error / size_g) if size_g else 0:.1e}"
+        if error > allowed * size_g + floor + 1e-290:
+            return f"gradient of p is off by {float(error / (size_g or 1)):.1e}"
     return ""
 
 

@@ -14,6 +14,7 @@ from tests.hunt.truth import higher
 
 _FAMILIES = ["gaussian", "sphere", "integers", "masks", "mild scales", "near ties", "collinear",
              "single"]  # fmt: skip
+_LOSSES = ("logistic", "logistic", "exponential", "linear", "squared")
 # Starts of either kind per instance.
 _RANDOM, _HOSTILE = 5, 5
 _STEPS, _FINER, _SETTLED = 3000, 10, 0.999
@@ -71,7 +72,7 @@ def _compared(group: Group, rng: np.random.Generator) -> list[Case]:
     if not keep:
         return []
     data = group.data()[keep]
-    prediction = am.predict(data)
+    prediction = am.predict(data, loss=str(rng.choice(_LOSSES)))
     places, starts = [], []
     for j in range(len(keep)):
         if prediction.verdict[j] == am.Verdict.GUARANTEED:
@@ -84,7 +85,7 @@ def _compared(group: Group, rng: np.random.Generator) -> list[Case]:
     cases = []
     for j, start, (answer, about) in zip(places, starts, found, strict=True):
         arrays = group.arrays(keep[j]) | {"init": start.W}
-        text = f"from a {start.name} start: {about}"
+        text = f"from a {start.name} start: {about} ({prediction.loss})"
         cases.append(Case(answer, group.family, group.adversarial, text, arrays))
     return cases
 
@@ -98,7 +99,8 @@ def _trained(data: am.AttentionData, prediction: am.Prediction, W: Any) -> list[
     for finer in (1, _FINER):
         steps = _STEPS * finer
         rates = torch.from_numpy(lr[open_ones] / finer)
-        run = am.train(data[open_ones], lr=rates, steps=steps, record=steps, init=W[open_ones])
+        run = am.train(data[open_ones], lr=rates, steps=steps, record=steps, init=W[open_ones],
+                       loss=prediction.loss)  # fmt: skip
         ended, chosen = run.selection[-1], prediction.selection[open_ones]
         missed = (ended != chosen).any(-1).nonzero()[:, 0].tolist()
         for j in missed:

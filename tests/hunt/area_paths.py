@@ -55,7 +55,7 @@ def _judged(
         return Answer.WRONG, f"norm {norm(w, p):.9g}"
     value, zero = loss(w)[0], loss(np.zeros_like(w))[0]
     best, where = least_loss(loss, radius, p, [*starts, w] if np.any(w) else starts)
-    scale = max(zero - best, 1e-9)
+    scale = max(zero - best, 1e-4 * zero)  # what is below 1e-9 of the loss is rounding
     if value <= best + _ABOVE * scale:
         return Answer.RIGHT, ""
     again = loss(on_sphere(loss, radius, p, w))[0] if np.any(w) else zero
