@@ -114,7 +114,7 @@ def _gradients(sample: Sample) -> str:
             doubt = max(doubt, EPS * float(1 + abs(f) + sum(abs(x) for x in (near * p).ravel())))
             # f rounds the scores: where attention saturates, that is what is left of γ − f
             spread = max(abs(x) for x in gamma - gamma[0])
-            floor += 1e3 * EPS * abs(pull) * spread * max(abs(x) for x in near.ravel())
+            floor += 1e3 * EPS * abs(pull) * spread * max(abs(x) for x in near.ravel()) + 1e-14
             for s, share, score in zip(row, q, gamma, strict=True):
                 away = sum(x * (score - other) for x, other in zip(q, gamma, strict=True))
                 G[s] = G[s] + pull * share * (away * p + v)
