@@ -40,7 +40,7 @@ def separable(facts: Facts) -> Check:
         "A",
         "(Att-SVM) is feasible",
         "Some weights put the best token of every sequence above all others.",
-        outcome(facts.feasible),
+        outcome(facts.feasible, facts.settled),
         {"margin": facts.solution.margin},
     )
 
@@ -102,9 +102,9 @@ def lemma_1(facts: Facts) -> Check:
         "A",
         "Lemma 1",
         "The predicted direction has a rank of at most the number of sequences.",
-        outcome(rank <= facts.queries, facts.feasible) if facts.of_A else Outcome.UNDECIDABLE,
+        outcome(rank <= facts.queries, facts.solution.optimal) if facts.of_A else Outcome.UNDECIDABLE,
         {
-            "rank": rank.double().where(facts.feasible, torch.nan),
+            "rank": rank.double().where(facts.solution.optimal, torch.nan),
             "sequences n": number(facts.queries),
         },
         "" if facts.of_A else _NOT_LP,
@@ -116,18 +116,19 @@ def lemma_2(facts: Facts) -> Check:
     # A sequence of which nothing is visible has the output zero.
     best = facts.goal.loss.value(facts.gamma.amax(-1).nan_to_num(neginf=0.0))
     at_best = best.mean(facts.inner(best)) if facts.inner(best) else best
+    varies = facts.score_range > 0
     return Check(
         "A",
         "Lemma 2",
         "Choosing the best token of every sequence gives the least loss that attention can reach.",
-        under_a(facts, (facts.score_range > 0) & facts.feasible),
+        under_a(facts, varies & facts.feasible, facts.settled | ~varies),
         {"least loss": at_best},
     )
 
 
 def regular(facts: Facts) -> Any:
     """Decide what most theorems assume: Assumption A, unique optimal tokens and a solution."""
-    return under_a(facts, facts.unique & facts.feasible)
+    return under_a(facts, facts.unique & facts.feasible, facts.settled | ~facts.unique)
 
 
 def theorem_2(facts: Facts) -> Check:
@@ -150,7 +151,7 @@ def lemma_3(facts: Facts) -> Check:
         "A",
         "Lemma 3",
         "Factors K and Q that are at least as wide as this rank lose nothing.",
-        outcome(facts.feasible) if nuclear else Outcome.UNDECIDABLE,
+        outcome(facts.feasible, facts.settled) if nuclear else Outcome.UNDECIDABLE,
         {"rank": rank} if nuclear else {},
         "" if nuclear else "about the parameterisation W = K Qᵀ",
     )
@@ -177,25 +178,26 @@ _STEP = "Gradient descent with steps below this size never raises the loss."
 def assumption_b1(facts: Facts) -> Check:
     """Check exactly that all tokens are support vectors."""
     rows, problem = facts.solution.support, facts.solution.problem
-    tight = (rows | ~problem.mask).all(-1)
+    tight = (rows | ~problem.mask).all(-1) & facts.feasible
+    slack = (problem.mask & ~rows & ~facts.solution.doubtful).any(-1) & facts.feasible
     share = (rows & problem.mask).sum(-1) / problem.mask.sum(-1).clamp_min(1)
     return Check(
         "A",
         "Assumption B.1",
         "Every token that is not selected lies exactly one margin below the selected one.",
-        outcome(facts.unique & facts.feasible & tight),
+        outcome(facts.unique & tight, ~facts.unique | tight | slack | facts.solution.infeasible),
         {"share of support tokens": share.to(torch.float64)},
     )
 
 
 def average_margin(facts: Facts) -> Check:
     """Check B.1 by the rule of the paper's figure 5."""
-    average = facts.margins.nanmean(-1)
+    average, exact = facts.margins.nanmean(-1), facts.solution.optimal
     return Check(
         "A",
         "Assumption B.1, by average margin",
         f"On average the others lie at most {AVERAGE_MARGIN} margins below the selected token.",
-        outcome(facts.feasible & (average < AVERAGE_MARGIN)),
+        outcome(exact & (average < AVERAGE_MARGIN), exact | facts.solution.infeasible),
         {"average margin": average, "rule": number(AVERAGE_MARGIN)},
         "the rule of the paper's experiments, weaker than B.1 itself",
     )
@@ -216,12 +218,13 @@ def assumption_b2(facts: Facts) -> Check:
 
 def theorem_3(facts: Facts) -> Check:
     """Check Theorem 3: there is no stationary point, and the norm diverges."""
-    b1, b2 = holds(assumption_b1(facts)), assumption_b2(facts)
+    b1, b2 = assumption_b1(facts), assumption_b2(facts)
+    known = facts.solution.infeasible | (decided(b1) & decided(b2))
     return Check(
         "A",
         "Theorem 3",
         "Gradient descent never comes to rest: the weights grow without bound.",
-        under_a(facts, facts.feasible & (b1 | holds(b2)), ~facts.feasible | decided(b2))
+        under_a(facts, facts.feasible & (holds(b1) | holds(b2)), known)
         if facts.on_W
         else Outcome.UNDECIDABLE,
         {},
@@ -235,7 +238,7 @@ def theorem_3_by_queries(facts: Facts) -> Check:
         "A",
         "Theorem 3, by the queries",
         "The same, because label × query lies on one side of a plane for all sequences.",
-        under_a(facts, facts.one_sided) if facts.on_W else Outcome.UNDECIDABLE,
+        under_a(facts, facts.one_sided, facts.side_known) if facts.on_W else Outcome.UNDECIDABLE,
         {},
         "not in the paper: ⟨∇L, v uᵀ⟩ < 0 for every W if y_i uᵀz_i > 0 for all i (docs/errata.md)"
         if facts.on_W
@@ -261,7 +264,9 @@ def theorem_4(facts: Facts) -> Check:
 def _equal_scores(facts: Facts) -> Any:
     """Decide Theorem 4: it fails without B.2, and if another selection is locally optimal."""
     b2 = assumption_b2(facts)
-    single = under_a(facts, facts.feasible & holds(b2), ~facts.feasible | decided(b2))
+    single = under_a(
+        facts, facts.feasible & holds(b2), facts.solution.infeasible | (facts.feasible & decided(b2))
+    )
     printed = torch.as_tensor(np.asarray(single == Outcome.HOLDS))
     if facts.queries == 1 or not bool(printed.any()):
         return single
@@ -309,7 +314,7 @@ def theorem_6(facts: Facts) -> Check:
         "A",
         "Theorem 6",
         "From zero, after one long step, gradient descent selects the best token everywhere.",
-        under_a(facts, holds(c) & facts.feasible, decided(c) | ~facts.feasible)
+        under_a(facts, holds(c) & facts.feasible, fails(c.outcome) | facts.solution.infeasible)
         if facts.on_W
         else Outcome.UNDECIDABLE,
         numbers,
