@@ -31,6 +31,8 @@ _CANCELS = 64
 # Units in the last place of |a|ᵀ|W| by which the value of a row may be off, and by which rounding
 # W may change the value of the most demanding row; a share of the bound that is never too large.
 _ROUNDING, _ROUNDED, _SMALL = 8, 2, 1e-13
+# A row whose value rounding can change by more than this share of its bound may not hold.
+_BREAKS = 1e-4
 
 
 class Status(StrEnum):
@@ -87,14 +89,19 @@ class Certificate(Summarised):
 
     @property
     def worst(self) -> Tensor:
-        """The largest of gap beyond rounding, primal and dual error, ``(*B,)``."""
-        return torch.stack((self.gap - self.rounding, self.primal, self.dual)).amax(0)
+        """The largest of gap beyond rounding, primal and dual error, ``(*B,)``.
+
+        Infinite where rounding W can break a row.
+        """
+        beyond = (self.gap - self.rounding).where(self.rounding <= _BREAKS, torch.inf)
+        return torch.stack((beyond, self.primal, self.dual)).amax(0)
 
     @cached_property
     def status(self) -> Any:
         """A :class:`Status`, or a numpy array of them with the batch shape."""
         code = torch.where(self.worst <= self.tolerance, 0, 2)
-        proof = torch.isinf(self.upper) & torch.isinf(self.lower) & (self.dual <= self.cancels)
+        none = torch.isinf(self.upper) & torch.isinf(self.primal)  # W is not finite
+        proof = none & torch.isinf(self.lower) & (self.dual <= self.cancels)
         code = torch.where(proof, 1, code)
         statuses: NDArray[Any] = _STATUSES[code.cpu().numpy()]
         return statuses
@@ -141,7 +148,14 @@ def _numbers(name: str, value: Array, problem: MarginProblem, shape: tuple[int, 
 
 
 @one_thread
-def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Array) -> Certificate:
+def certify(
+    problem: MarginProblem,
+    norm: str | float | Norm,
+    W: Array,
+    dual: Array,
+    *,
+    exact: bool = False,
+) -> Certificate:
     """Bracket ``min ‖W‖`` over the rows of a problem by any W and any multipliers.
 
     Args:
@@ -149,6 +163,8 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
         norm: "fro", "nuc", a number p > 1, or a norm object.
         W: ``(*B, d, e)``; not finite where ``dual`` is to prove infeasibility.
         dual: ``(*B, M)``, one multiplier per row, up to a positive factor per problem.
+        exact: evaluate everything in rational numbers, and roots and powers to 50 digits. Slow: a
+            second a problem. An infeasible problem is one whose rows contradict each other exactly.
 
     Returns:
         A :class:`Certificate`. Bad numbers do not raise; the certificate reports them.
@@ -166,6 +182,8 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     W = _numbers("W", W, problem, problem.shape)
     dual = _numbers("dual", dual, problem, (problem.M,))
     problem = problem.as_dtype(torch.float64)
+    if exact:
+        return _exactly(certify(problem, norm, W, dual), problem, norm, W, dual)
     length = problem.lengths()
     lower, dual_error, valid, total = _dual_side(problem, norm, dual)
     finite = torch.isfinite(torch.linalg.vector_norm(W, ord=torch.inf, dim=(-2, -1)))
@@ -189,6 +207,20 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
         rounding,
         *limits,
     )
+
+
+def _exactly(
+    plain: Certificate, problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor
+) -> Certificate:
+    """Replace the numbers of a certificate by exact ones."""
+    from attnmargin.margin.exact.certificate import ExactNumbers, exact_numbers
+
+    numbers = {name: getattr(plain, name).clone() for name in ExactNumbers._fields}
+    for index in problem.members():
+        found = exact_numbers(problem[index], norm, W[index], dual[index])
+        for name, value in found._asdict().items():
+            numbers[name][index] = value
+    return replace(plain, **numbers)
 
 
 def _cancelling(problem: MarginProblem, valid: Tensor, total: Tensor, length: Tensor) -> Tensor:

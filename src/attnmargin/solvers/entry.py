@@ -23,6 +23,7 @@ from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.polish import polished, unclear
+from attnmargin.solvers.proofs import shaky_proofs
 from attnmargin.solvers.reference import solve_reference
 
 
@@ -91,10 +92,11 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
         solution = _second_opinion(solution, compiled if usable else together)
     if usable:
         solution = _second_opinion(solution, together)
-    open_ones = _inaccurate(solution)
     if isinstance(norm, Lp) and norm.p != 2.0:
         solution = polished(solution, norm.p)
-        open_ones = _inaccurate(solution) | unclear(solution)
+    open_ones = _inaccurate(solution) | shaky_proofs(solution)
+    if isinstance(norm, Lp) and norm.p != 2.0:
+        open_ones |= unclear(solution)
     if not bool(open_ones.any()):
         return solution
     from attnmargin.solvers.exact.opinion import with_exact_opinion  # mpmath, rarely needed

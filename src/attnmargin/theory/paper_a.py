@@ -102,7 +102,9 @@ def lemma_1(facts: Facts) -> Check:
         "A",
         "Lemma 1",
         "The predicted direction has a rank of at most the number of sequences.",
-        outcome(rank <= facts.queries, facts.solution.optimal) if facts.of_A else Outcome.UNDECIDABLE,
+        outcome(rank <= facts.queries, facts.solution.optimal)
+        if facts.of_A
+        else Outcome.UNDECIDABLE,
         {
             "rank": rank.double().where(facts.solution.optimal, torch.nan),
             "sequences n": number(facts.queries),
@@ -265,7 +267,9 @@ def _equal_scores(facts: Facts) -> Any:
     """Decide Theorem 4: it fails without B.2, and if another selection is locally optimal."""
     b2 = assumption_b2(facts)
     single = under_a(
-        facts, facts.feasible & holds(b2), facts.solution.infeasible | (facts.feasible & decided(b2))
+        facts,
+        facts.feasible & holds(b2),
+        facts.solution.infeasible | (facts.feasible & decided(b2)),
     )
     printed = torch.as_tensor(np.asarray(single == Outcome.HOLDS))
     if facts.queries == 1 or not bool(printed.any()):

@@ -1,1 +1,1 @@
-"""Small problems in exact arithmetic: slow, but without rounding."""
+"""Members that floating point leaves open, solved to many digits."""

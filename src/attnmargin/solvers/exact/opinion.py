@@ -9,13 +9,13 @@ from mpmath import mp, mpf
 from torch import Tensor
 
 from attnmargin.margin.certificate import certify
+from attnmargin.margin.exact.frobenius import ExactAnswer, solve_exactly
+from attnmargin.margin.exact.rows import ExactRows, exact_rows
 from attnmargin.margin.norms import Frobenius, Lp, Norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.margin.support import Decision
-from attnmargin.solvers.exact.frobenius import ExactAnswer, solve_exactly
 from attnmargin.solvers.exact.powers import solve_powers
-from attnmargin.solvers.exact.rows import ExactRows, exact_rows
 
 # Sizes above which a member would take longer than about a second: rows; for powers, the squared
 # number of held rows times the entries of W.
@@ -107,11 +107,10 @@ def _powers(
 ) -> Numbers | None:
     frobenius = _frobenius(rows, answer)
     entries = frobenius[0] if start is None else start.flatten().tolist()
-    if len(guess) ** 2 * len(entries) > _POWERS:
-        return None
-    found = solve_powers(rows, p, guess, entries)
+    small = len(guess) ** 2 * len(entries) <= _POWERS
+    found = solve_powers(rows, p, guess, entries) if small else None
     if found is None:
-        return None
+        return (frobenius[0], frobenius[1], None) if start is None else None
     with mp.workdps(50):
         size = max((abs(x) for x in found.W), default=mpf(1)) or mpf(1)
         value = size * sum((abs(x / size) ** mpf(p) for x in found.W), mpf(0)) ** (1 / mpf(p))

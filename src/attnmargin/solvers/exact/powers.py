@@ -14,7 +14,7 @@ from typing import Any, final
 
 from mpmath import mp, mpf
 
-from attnmargin.solvers.exact.rows import ExactRows
+from attnmargin.margin.exact.rows import ExactRows
 
 # Decimal digits; relative size of a last Newton step; relative slack of a tight row.
 _DIGITS, _LAST, _TIGHT = 160, mpf("1e-40"), mpf("1e-25")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import final
 
-from attnmargin.solvers.exact.elimination import solve_integers
-from attnmargin.solvers.exact.rows import ExactRows
+from attnmargin.margin.exact.elimination import solve_integers
+from attnmargin.margin.exact.rows import ExactRows
 
 Shares = dict[int, Fraction]
 
