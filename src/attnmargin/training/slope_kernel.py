@@ -71,14 +71,14 @@ def _log_slope(loss: int, u: float) -> float:
 def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
     """Compute the softmax of sequence i; return the largest log-weight of tokens with a lift."""
     T = P.gamma.shape[1]
-    start, best = i * T, P.a[i * T + top]
+    start, best, level = i * T, P.a[i * T + top], P.rise[i, top]
     total, mean, second = 0.0, 0.0, -np.inf
     for t in range(T):
         if not P.hidden[i, t]:
             gap = P.a[start + t] - best
             value = math.exp(gap) if gap > _FAR else 0.0
             P.e[start + t] = value
-            lift = P.rise[i, t] - P.rise[i, top]
+            lift = P.rise[i, t] - level
             total += value
             mean += value * lift
             if lift != 0.0:
@@ -101,11 +101,11 @@ def _log_rest(P: Scores, i: int, top: int, second: float) -> float:
     ``1 − u = (1 − γ) − Σ_t s_t l_t``, with γ of the most likely token. If γ is one, the sum is all
     of it, relative to the largest log-weight ``second`` of tokens with a lift l.
     """
-    T, best = P.gamma.shape[1], P.shift[i]
+    T, best, level = P.gamma.shape[1], P.shift[i], P.rise[i, top]
     start, rest = i * T, (1.0 - P.gamma[i, top]) * P.total[i]
     scale = 0.0 if rest != 0.0 or second == -np.inf else second
     for t in range(T):
-        lift = P.rise[i, t] - P.rise[i, top]
+        lift = P.rise[i, t] - level
         if lift != 0.0 and not P.hidden[i, t]:
             rest -= lift * math.exp(P.a[start + t] - best - scale)
     P.sign[i] = -1.0 if rest < 0.0 else 1.0
@@ -150,10 +150,10 @@ def slope(P: Scores, loss: int) -> float:
 def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
     """Compute c of sequence i, relative to e^largest: ``κ s l − s Σ κ s l``."""
     T = P.gamma.shape[1]
-    start, total = i * T, 0.0
+    start, total, level = i * T, 0.0, P.rise[i, top]
     factor = math.exp(P.log_k[i] - largest) if largest > _REPRESENTABLE else 0.0
     for t in range(T):
-        lift = P.rise[i, t] - P.rise[i, top]
+        lift = P.rise[i, t] - level
         P.c[start + t] = 0.0
         if lift == 0.0 or P.hidden[i, t]:
             continue
