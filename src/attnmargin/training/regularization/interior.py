@@ -13,6 +13,7 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.margin.norms import mirror, power_norm
 from attnmargin.training.regularization.descent import Function, minimise
 from attnmargin.training.regularization.landscape import Landscape
+from attnmargin.training.regularization.sphere import Ball
 
 # New starts per radius, and end points that start again at the next one.
 _STARTS, _KEPT = 24, 8
@@ -23,6 +24,8 @@ _LAST_STEPS, _LAST_TOLERANCE = 1000, 1e-10
 _ON = 1e-9
 # A larger cosine between gradient and point means that the loss rises outwards.
 _RISES = 1e-9
+# A larger share of the gradient along the sphere means that the descent on it has stuck.
+_ALONG = 1e-4
 # Numbers of tokens that are held at once.
 _ELEMENTS = 2**24
 
@@ -75,6 +78,35 @@ def _walled(landscape: Landscape, p: float, radius: float) -> Function:
     return function
 
 
+def _along_sphere(landscape: Landscape, ball: Ball, radius: float) -> Function:
+    """Build the function of the free parameters of points whose parts all lie on spheres."""
+    parts = landscape.parts
+
+    def function(V: Tensor) -> tuple[Tensor, Tensor]:
+        own = V.split(parts, -1)
+        value, g = landscape.at(radius * torch.cat([ball.point(part) for part in own], -1))
+        pairs = zip(g.split(parts, -1), own, strict=True)
+        return value, radius * torch.cat([ball.chain(*pair) for pair in pairs], -1)
+
+    return function
+
+
+def _round(
+    landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
+) -> Tensor:
+    """Descend once in the ball, and for p < 2 along its sphere, which bends sharply, as well."""
+    parts = landscape.parts
+    x = clip(minimise(_walled(landscape, p, radius), x, steps, tolerance), parts, p, radius)
+    if p >= 2.0:
+        return x
+    ball = Ball(p)
+    V = torch.cat([ball.free(part) for part in x.split(parts, -1)], -1)
+    V = minimise(_along_sphere(landscape, ball, radius), V, steps, tolerance)
+    other = radius * torch.cat([ball.point(part) for part in V.split(parts, -1)], -1)
+    better = landscape.at(other)[0] < landscape.at(x)[0]
+    return other.where(better.unsqueeze(-1), x)
+
+
 def _descend(
     landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
 ) -> tuple[Tensor, Tensor]:
@@ -83,11 +115,10 @@ def _descend(
     Outside of the sphere the clipped function does not feel that the loss may fall inwards, so
     every round starts from the sphere again.
     """
-    function = _walled(landscape, p, radius)
     x = clip(x, landscape.parts, p, radius)
     value = landscape.at(x)[0]
     for _ in range(_ROUNDS):
-        new = clip(minimise(function, x, steps, tolerance), landscape.parts, p, radius)
+        new = _round(landscape, x, p, radius, steps, tolerance)
         new_value = landscape.at(new)[0]
         better = new_value < value
         gain = (value - new_value).where(better & torch.isfinite(value), 0.0)
@@ -113,19 +144,25 @@ def _descend_all(
     return points.reshape(B, m, k), values.reshape(B, m)
 
 
-def _uncertain(landscape: Landscape, points: list[Tensor]) -> Tensor:
-    """Find the trials whose least loss in some ball may not be that on the sphere, bool ``(B,)``.
+def _unfinished(g: Tensor, x: Tensor, p: float, radius: float) -> Tensor:
+    """Check whether a function with the gradient g falls inwards or along the sphere, ``(B,)``."""
+    size, length = (torch.linalg.vector_norm(part, dim=-1) for part in (g, x))
+    rises = (g * x).sum(-1) > _RISES * size * length
+    along = torch.linalg.vector_norm(_along(g, x, p, radius), dim=-1)
+    return rises | (along > _ALONG * size)
 
-    The loss rises outwards, or is larger than on a smaller sphere, or nothing proves that it falls.
+
+def _uncertain(landscape: Landscape, p: float, radii: list[float], points: list[Tensor]) -> Tensor:
+    """Find the trials whose least loss in some ball may be less than at these points, ``(B,)``.
+
+    The loss falls inwards or along the sphere, or is larger than on a smaller sphere, or other
+    minima are possible.
     """
-    found = ~landscape.proved(points[-1])
-    before = None
-    for x in points:
+    found, before = ~landscape.proved(points[-1]), None
+    for x, radius in zip(points, radii, strict=True):
         value, g = landscape.at(x)
-        pairs = list(zip(g.split(landscape.parts, -1), x.split(landscape.parts, -1), strict=True))
-        for own, part in pairs:
-            size = torch.linalg.vector_norm(own, dim=-1) * torch.linalg.vector_norm(part, dim=-1)
-            found |= (own * part).sum(-1) > _RISES * size
+        for pair in zip(g.split(landscape.parts, -1), x.split(landscape.parts, -1), strict=True):
+            found |= _unfinished(*pair, p, radius)
         if before is not None:
             found |= value - before > landscape.doubt(x)
         before = value
@@ -160,7 +197,7 @@ def lower(
 
     A point is replaced only where the loss falls by more than its rounding.
     """
-    rows = _uncertain(landscape, points).nonzero()[:, 0]
+    rows = _uncertain(landscape, p, radii, points).nonzero()[:, 0]
     if len(rows) == 0:
         return points
     own = [x[rows] for x in points]
