@@ -13,7 +13,6 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.margin.norms import mirror, power_norm
 from attnmargin.training.regularization.descent import Function, minimise
 from attnmargin.training.regularization.landscape import Landscape
-from attnmargin.training.regularization.sphere import Ball
 
 # New starts per radius, and end points that start again at the next one.
 _STARTS, _KEPT = 24, 8
@@ -26,6 +25,8 @@ _ON = 1e-9
 _RISES = 1e-9
 # A larger share of the gradient along the sphere means that the descent on it has stuck.
 _ALONG = 1e-4
+# Smallest entry of V at a start, as a share of the largest.
+_OFF = 1e-2
 # Numbers of tokens that are held at once.
 _ELEMENTS = 2**24
 
@@ -78,31 +79,38 @@ def _walled(landscape: Landscape, p: float, radius: float) -> Function:
     return function
 
 
-def _along_sphere(landscape: Landscape, ball: Ball, radius: float) -> Function:
-    """Build the function of the free parameters of points whose parts all lie on spheres."""
-    parts = landscape.parts
+def _rounded(landscape: Landscape, p: float, radius: float) -> Function:
+    """Build the same function of V, ``x = sign(V) |V|^{2/p}``: there, the ball of ℓp is round."""
+    parts, bound = landscape.parts, radius ** (p / 2.0)
 
     def function(V: Tensor) -> tuple[Tensor, Tensor]:
-        own = V.split(parts, -1)
-        value, g = landscape.at(radius * torch.cat([ball.point(part) for part in own], -1))
-        pairs = zip(g.split(parts, -1), own, strict=True)
-        return value, radius * torch.cat([ball.chain(*pair) for pair in pairs], -1)
+        inner = clip(V, parts, 2.0, bound)
+        value, g = landscape.at(_power(inner, 2.0 / p))
+        g = g * (2.0 / p) * inner.abs() ** (2.0 / p - 1.0)
+        pairs = zip(g.split(parts, -1), V.split(parts, -1), strict=True)
+        return value, torch.cat([_along(*pair, 2.0, bound) for pair in pairs], -1)
 
     return function
+
+
+def _power(x: Tensor, power: float) -> Tensor:
+    return x.sign() * x.abs() ** power
 
 
 def _round(
     landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
 ) -> Tensor:
-    """Descend once in the ball, and for p < 2 along its sphere, which bends sharply, as well."""
-    parts = landscape.parts
-    x = clip(minimise(_walled(landscape, p, radius), x, steps, tolerance), parts, p, radius)
+    """Descend once in the ball; for p < 2, whose sphere bends sharply, in V as well."""
+    x = minimise(_walled(landscape, p, radius), x, steps, tolerance)
+    x = clip(x, landscape.parts, p, radius)
     if p >= 2.0:
         return x
-    ball = Ball(p)
-    V = torch.cat([ball.free(part) for part in x.split(parts, -1)], -1)
-    V = minimise(_along_sphere(landscape, ball, radius), V, steps, tolerance)
-    other = radius * torch.cat([ball.point(part) for part in V.split(parts, -1)], -1)
+    # An entry of V near zero has hardly any gradient, so it starts a little off.
+    V = _power(x, p / 2.0)
+    least = _OFF * V.abs().amax(-1, keepdim=True)
+    V = torch.where(V.abs() < least, least.copysign(V), V)
+    V = minimise(_rounded(landscape, p, radius), V, steps, tolerance)
+    other = clip(_power(V, 2.0 / p), landscape.parts, p, radius)
     better = landscape.at(other)[0] < landscape.at(x)[0]
     return other.where(better.unsqueeze(-1), x)
 
