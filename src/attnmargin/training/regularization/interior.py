@@ -15,7 +15,7 @@ from attnmargin.training.regularization.descent import Function, minimise
 from attnmargin.training.regularization.landscape import Landscape
 
 # New starts per radius, and end points that start again at the next one.
-_STARTS, _KEPT = 24, 8
+_STARTS, _KEPT = 32, 8
 # Descents until nothing is gained, and the steps and tolerances of the first and the last ones.
 _ROUNDS, _STEPS, _TOLERANCE = 4, 150, 1e-6
 _LAST_STEPS, _LAST_TOLERANCE = 1000, 1e-10
@@ -177,6 +177,18 @@ def _uncertain(landscape: Landscape, p: float, radii: list[float], points: list[
     return found
 
 
+def _fresh(landscape: Landscape, p: float, radius: float, generator: torch.Generator) -> Tensor:
+    """Draw starts ``(B, m, k)``: half by the size of the logits, half by that of the ball."""
+    x, parts = landscape.starts(_STARTS, generator), landscape.parts
+    share = torch.linspace(0.1, 1.0, _STARTS, dtype=x.dtype, device=x.device).unsqueeze(-1)
+    sizes = lengths(x.flatten(0, 1), parts, p).clamp_min(tiny(x)).reshape(*x.shape[:2], len(parts))
+    scale = radius * share / sizes
+    pairs = zip(x.split(parts, -1), scale.split(1, -1), strict=True)
+    wide = torch.cat([part * size for part, size in pairs], -1)
+    far = torch.arange(_STARTS, device=x.device) // 2 % 2 == 1
+    return torch.where(far.unsqueeze(-1), wide, x)
+
+
 def _least(
     landscape: Landscape, p: float, radii: list[float], points: list[Tensor], seed: int
 ) -> list[Tensor]:
@@ -186,7 +198,7 @@ def _least(
     kept = points[0].new_empty(len(points[0]), 0, points[0].shape[-1])
     rows = torch.arange(len(points[0]), device=kept.device)
     for radius, own in zip(radii, points, strict=True):
-        fresh = landscape.starts(_STARTS, generator)
+        fresh = _fresh(landscape, p, radius, generator)
         known = torch.stack([own, *found[-1:]], 1)
         ends, values = _descend_all(landscape, torch.cat((known, kept, fresh), 1), p, radius)
         order = values.argsort(dim=-1, stable=True)[:, :_KEPT]
