@@ -177,16 +177,27 @@ def _uncertain(landscape: Landscape, p: float, radii: list[float], points: list[
     return found
 
 
+def _scaled(x: Tensor, parts: tuple[int, ...], p: float, size: float) -> Tensor:
+    """Scale the parts of x ``(B, k)`` to a size; a part that is zero remains so."""
+    sizes = lengths(x, parts, p).clamp_min(tiny(x)).split(1, -1)
+    return torch.cat([size * a / b for a, b in zip(x.split(parts, -1), sizes, strict=True)], -1)
+
+
 def _fresh(landscape: Landscape, p: float, radius: float, generator: torch.Generator) -> Tensor:
-    """Draw starts ``(B, m, k)``: half by the size of the logits, half by that of the ball."""
+    """Draw starts ``(B, m, k)``.
+
+    Half of them have logits of ordinary size, a quarter is as large as the ball, and a quarter goes
+    down the gradient by that length: what descends in small steps does not find every minimum.
+    """
     x, parts = landscape.starts(_STARTS, generator), landscape.parts
-    share = torch.linspace(0.1, 1.0, _STARTS, dtype=x.dtype, device=x.device).unsqueeze(-1)
-    sizes = lengths(x.flatten(0, 1), parts, p).clamp_min(tiny(x)).reshape(*x.shape[:2], len(parts))
-    scale = radius * share / sizes
-    pairs = zip(x.split(parts, -1), scale.split(1, -1), strict=True)
-    wide = torch.cat([part * size for part, size in pairs], -1)
-    far = torch.arange(_STARTS, device=x.device) // 2 % 2 == 1
-    return torch.where(far.unsqueeze(-1), wide, x)
+    shares = torch.linspace(0.1, 1.0, _STARTS).tolist()
+    for k in range(_STARTS):
+        start, size = clip(x[:, k], parts, p, radius), shares[k] * radius
+        if k % 8 in (2, 3):
+            x[:, k] = _scaled(start, parts, p, size)
+        elif k % 8 in (6, 7):
+            x[:, k] = start - _scaled(landscape.at(start)[1], parts, p, size)
+    return x
 
 
 def _least(
