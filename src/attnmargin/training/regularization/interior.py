@@ -14,8 +14,9 @@ from attnmargin.margin.norms import mirror, power_norm
 from attnmargin.training.regularization.descent import Function, minimise
 from attnmargin.training.regularization.landscape import Landscape
 
-# New starts per radius, and end points that start again at the next one.
-_STARTS, _KEPT = 32, 8
+# New starts per radius, from the least number to the largest, which data of few numbers have; and
+# end points that start again at the next radius.
+_STARTS, _NUMBERS, _KEPT = (32, 128), 2**13, 8
 # Descents until nothing is gained, and the steps and tolerances of the first and the last ones.
 _ROUNDS, _STEPS, _TOLERANCE = 4, 150, 1e-6
 _LAST_STEPS, _LAST_TOLERANCE = 1000, 1e-10
@@ -186,14 +187,16 @@ def _scaled(x: Tensor, parts: tuple[int, ...], p: float, size: float) -> Tensor:
 def _fresh(landscape: Landscape, p: float, radius: float, generator: torch.Generator) -> Tensor:
     """Draw starts ``(B, m, k)``.
 
-    Half of them have logits of ordinary size, a quarter is as large as the ball, and a quarter goes
+    A quarter of them has logits of ordinary size, half is as large as the ball, and a quarter goes
     down the gradient by that length: what descends in small steps does not find every minimum.
     """
-    x, parts = landscape.starts(_STARTS, generator), landscape.parts
-    shares = torch.linspace(0.1, 1.0, _STARTS).tolist()
-    for k in range(_STARTS):
+    few, many = _STARTS
+    count = max(few, min(many, _NUMBERS // landscape.goal.flat.X[0].numel()))
+    x, parts = landscape.starts(count, generator), landscape.parts
+    shares = torch.linspace(0.1, 1.0, count).tolist()
+    for k in range(count):
         start, size = clip(x[:, k], parts, p, radius), shares[k] * radius
-        if k % 8 in (2, 3):
+        if k % 8 in (2, 3, 4, 5):
             x[:, k] = _scaled(start, parts, p, size)
         elif k % 8 in (6, 7):
             x[:, k] = start - _scaled(landscape.at(start)[1], parts, p, size)
