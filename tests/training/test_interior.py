@@ -27,7 +27,7 @@ def contradiction(second: float) -> am.AttentionData:
 
 @pytest.mark.parametrize(("parameter", "p"), [("W", 1.5), ("W", 2.0), ("W", 3.0), ("KQ", 2.0)])
 def test_the_minimum_inside_has_a_closed_form(parameter: str, p: float) -> None:
-    """``σ'(w) = 4 σ'(2w)``: with ``r = e^{w/2}``, ``r⁴ + 1 = 2r³ + 2r``, so ``r + 1/r = 1 + √3``."""
+    """At ``σ'(w) = 4 σ'(2w)``, ``r = e^{w/2}`` has ``r⁴ + 1 = 2r³ + 2r``: ``r + 1/r = 1 + √3``."""
     path = am.regularization_path(contradiction(2.0), [1.0, 2.0, 16.0], parameter, p, "linear")
     w = -2.0 * math.acosh((1.0 + math.sqrt(3.0)) / 2.0)
     expected = torch.tensor([-1.0, w, w]).double()
@@ -136,6 +136,6 @@ def test_no_ball_has_a_lower_loss(
     path = am.regularization_path(data, radii, p=p, loss=loss)
     size = path.loss.abs().clamp_min(1.0)
     assert bool((path.loss.diff() <= 1e-12 * size[1:]).all())
-    assert bool((am.Lp(p).value(path.W) <= (1.0 + 1e-9) * torch.tensor(radii)).all())
+    assert bool((am.Lp(p).value(path.W) <= (1.0 + 1e-9) * torch.tensor(radii).double()).all())
     for k, radius in enumerate(radii):
         assert float(path.loss[k]) <= rival(data, loss, p, radius) + 1e-6 * float(size[k])

@@ -14,8 +14,9 @@ from attnmargin.margin.norms import mirror, power_norm
 from attnmargin.training.regularization.descent import Function, minimise
 from attnmargin.training.regularization.landscape import Landscape
 
-# New starts per radius, and end points that start again at the next one.
-_STARTS, _KEPT = 24, 8
+# New starts per radius, from the least number to the largest, which data of few numbers have; and
+# end points that start again at the next radius.
+_STARTS, _NUMBERS, _KEPT = (32, 128), 2**13, 8
 # Descents until nothing is gained, and the steps and tolerances of the first and the last ones.
 _ROUNDS, _STEPS, _TOLERANCE = 4, 150, 1e-6
 _LAST_STEPS, _LAST_TOLERANCE = 1000, 1e-10
@@ -23,6 +24,10 @@ _LAST_STEPS, _LAST_TOLERANCE = 1000, 1e-10
 _ON = 1e-9
 # A larger cosine between gradient and point means that the loss rises outwards.
 _RISES = 1e-9
+# A larger share of the gradient along the sphere means that the descent on it has stuck.
+_ALONG = 1e-4
+# Smallest entry of V at a start, as a share of the largest.
+_OFF = 1e-2
 # Numbers of tokens that are held at once.
 _ELEMENTS = 2**24
 
@@ -75,6 +80,42 @@ def _walled(landscape: Landscape, p: float, radius: float) -> Function:
     return function
 
 
+def _rounded(landscape: Landscape, p: float, radius: float) -> Function:
+    """Build the same function of V, ``x = sign(V) |V|^{2/p}``: there, the ball of ℓp is round."""
+    parts, bound = landscape.parts, radius ** (p / 2.0)
+
+    def function(V: Tensor) -> tuple[Tensor, Tensor]:
+        inner = clip(V, parts, 2.0, bound)
+        value, g = landscape.at(_power(inner, 2.0 / p))
+        g = g * (2.0 / p) * inner.abs() ** (2.0 / p - 1.0)
+        pairs = zip(g.split(parts, -1), V.split(parts, -1), strict=True)
+        return value, torch.cat([_along(*pair, 2.0, bound) for pair in pairs], -1)
+
+    return function
+
+
+def _power(x: Tensor, power: float) -> Tensor:
+    return x.sign() * x.abs() ** power
+
+
+def _round(
+    landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
+) -> Tensor:
+    """Descend once in the ball; for p < 2, whose sphere bends sharply, in V as well."""
+    x = minimise(_walled(landscape, p, radius), x, steps, tolerance)
+    x = clip(x, landscape.parts, p, radius)
+    if p >= 2.0:
+        return x
+    # An entry of V near zero has hardly any gradient, so it starts a little off.
+    V = _power(x, p / 2.0)
+    least = _OFF * V.abs().amax(-1, keepdim=True)
+    V = torch.where(V.abs() < least, least.copysign(V), V)
+    V = minimise(_rounded(landscape, p, radius), V, steps, tolerance)
+    other = clip(_power(V, 2.0 / p), landscape.parts, p, radius)
+    better = landscape.at(other)[0] < landscape.at(x)[0]
+    return other.where(better.unsqueeze(-1), x)
+
+
 def _descend(
     landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
 ) -> tuple[Tensor, Tensor]:
@@ -83,11 +124,10 @@ def _descend(
     Outside of the sphere the clipped function does not feel that the loss may fall inwards, so
     every round starts from the sphere again.
     """
-    function = _walled(landscape, p, radius)
     x = clip(x, landscape.parts, p, radius)
     value = landscape.at(x)[0]
     for _ in range(_ROUNDS):
-        new = clip(minimise(function, x, steps, tolerance), landscape.parts, p, radius)
+        new = _round(landscape, x, p, radius, steps, tolerance)
         new_value = landscape.at(new)[0]
         better = new_value < value
         gain = (value - new_value).where(better & torch.isfinite(value), 0.0)
@@ -113,23 +153,54 @@ def _descend_all(
     return points.reshape(B, m, k), values.reshape(B, m)
 
 
-def _uncertain(landscape: Landscape, points: list[Tensor]) -> Tensor:
-    """Find the trials whose least loss in some ball may not be that on the sphere, bool ``(B,)``.
+def _unfinished(g: Tensor, x: Tensor, p: float, radius: float) -> Tensor:
+    """Check whether a function with the gradient g falls inwards or along the sphere, ``(B,)``."""
+    size, length = (torch.linalg.vector_norm(part, dim=-1) for part in (g, x))
+    rises = (g * x).sum(-1) > _RISES * size * length
+    along = torch.linalg.vector_norm(_along(g, x, p, radius), dim=-1)
+    return rises | (along > _ALONG * size)
 
-    The loss rises outwards, or is larger than on a smaller sphere, or nothing proves that it falls.
+
+def _uncertain(landscape: Landscape, p: float, radii: list[float], points: list[Tensor]) -> Tensor:
+    """Find the trials whose least loss in some ball may be less than at these points, ``(B,)``.
+
+    The loss falls inwards or along the sphere, or is larger than on a smaller sphere, or other
+    minima are possible.
     """
-    found = ~landscape.proved(points[-1])
-    before = None
-    for x in points:
+    found, before = ~landscape.proved(points[-1]), None
+    for x, radius in zip(points, radii, strict=True):
         value, g = landscape.at(x)
-        pairs = list(zip(g.split(landscape.parts, -1), x.split(landscape.parts, -1), strict=True))
-        for own, part in pairs:
-            size = torch.linalg.vector_norm(own, dim=-1) * torch.linalg.vector_norm(part, dim=-1)
-            found |= (own * part).sum(-1) > _RISES * size
+        for pair in zip(g.split(landscape.parts, -1), x.split(landscape.parts, -1), strict=True):
+            found |= _unfinished(*pair, p, radius)
         if before is not None:
             found |= value - before > landscape.doubt(x)
         before = value
     return found
+
+
+def _scaled(x: Tensor, parts: tuple[int, ...], p: float, size: float) -> Tensor:
+    """Scale the parts of x ``(B, k)`` to a size; a part that is zero remains so."""
+    sizes = lengths(x, parts, p).clamp_min(tiny(x)).split(1, -1)
+    return torch.cat([size * a / b for a, b in zip(x.split(parts, -1), sizes, strict=True)], -1)
+
+
+def _fresh(landscape: Landscape, p: float, radius: float, generator: torch.Generator) -> Tensor:
+    """Draw starts ``(B, m, k)``.
+
+    A quarter of them has logits of ordinary size, half is as large as the ball, and a quarter goes
+    down the gradient by that length: what descends in small steps does not find every minimum.
+    """
+    few, many = _STARTS
+    count = max(few, min(many, _NUMBERS // landscape.goal.flat.X[0].numel()))
+    x, parts = landscape.starts(count, generator), landscape.parts
+    shares = torch.linspace(0.1, 1.0, count).tolist()
+    for k in range(count):
+        start, size = clip(x[:, k], parts, p, radius), shares[k] * radius
+        if k % 8 in (2, 3, 4, 5):
+            x[:, k] = _scaled(start, parts, p, size)
+        elif k % 8 in (6, 7):
+            x[:, k] = start - _scaled(landscape.at(start)[1], parts, p, size)
+    return x
 
 
 def _least(
@@ -141,7 +212,7 @@ def _least(
     kept = points[0].new_empty(len(points[0]), 0, points[0].shape[-1])
     rows = torch.arange(len(points[0]), device=kept.device)
     for radius, own in zip(radii, points, strict=True):
-        fresh = landscape.starts(_STARTS, generator)
+        fresh = _fresh(landscape, p, radius, generator)
         known = torch.stack([own, *found[-1:]], 1)
         ends, values = _descend_all(landscape, torch.cat((known, kept, fresh), 1), p, radius)
         order = values.argsort(dim=-1, stable=True)[:, :_KEPT]
@@ -160,7 +231,7 @@ def lower(
 
     A point is replaced only where the loss falls by more than its rounding.
     """
-    rows = _uncertain(landscape, points).nonzero()[:, 0]
+    rows = _uncertain(landscape, p, radii, points).nonzero()[:, 0]
     if len(rows) == 0:
         return points
     own = [x[rows] for x in points]

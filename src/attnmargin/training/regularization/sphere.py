@@ -21,6 +21,8 @@ _ROUGH_ITERATIONS, _ROUGH_TOLERANCE = 60, 1e-3
 _GROWTH = 1.5
 # Share of noise added to the factors before every minimisation.
 _STIR = 0.03
+# Share of the largest entry that replaces exact zeros in the dual.
+_OFF = 1e-3
 
 
 class Ball:
@@ -42,8 +44,14 @@ class Ball:
         return mirror(unit, self.power) if self.p < 2.0 else unit
 
     def free(self, x: Tensor) -> Tensor:
-        """Find a V for the direction of x."""
-        return inverse_mirror(x, self.power) if self.p < 2.0 else x
+        """Find a V for the direction of x.
+
+        In the dual an entry that is exactly zero has no gradient, so it starts a little off.
+        """
+        if self.p >= 2.0:
+            return x
+        V = inverse_mirror(x, self.power)
+        return V.where(x != 0, _OFF * V.abs().amax(-1, keepdim=True))
 
     def chain(self, g: Tensor, V: Tensor) -> Tensor:
         """Pull a gradient at the point back to V."""
