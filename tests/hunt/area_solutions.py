@@ -72,13 +72,13 @@ def _same(w: list[Any]) -> Any:
 
 
 def _near(exact: Shortest, rows: Exact) -> bool:
-    """Whether W is shorter than 1e7 times what its most demanding row needs."""
+    """Whether W is shorter than 1e13 times what its most demanding row needs."""
     length = float(sum(x * x for x in exact.w)) ** 0.5
     need = max(
         (b / sum(x * x for x in a) ** 0.5 for a, b in zip(rows.A, rows.b, strict=True) if any(a)),
         default=0.0,
     )
-    return length < 1e7 * need
+    return length < 1e13 * need
 
 
 def support_compared(said: Any, slack: Any, norm: str) -> tuple[Answer, str]:

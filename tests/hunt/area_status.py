@@ -87,7 +87,7 @@ def _judged(solution: am.Solution, k: int, rows: Exact, feasible: bool | None) -
 
 
 def _documented(solution: am.Solution, k: int, rows: Exact) -> bool:
-    """Whether λ proves exactly that W is 1e8 times longer than one of its rows needs."""
+    """Whether λ proves exactly that rounding alone can separate the rows: 64 units, and its own."""
     dual = solution.dual[k].double().numpy()
     total: list[Fraction] = [Fraction(0)] * len(rows.A[0])
     gain, single = Fraction(0), 0.0
@@ -100,4 +100,4 @@ def _documented(solution: am.Solution, k: int, rows: Exact) -> bool:
         length = float(np.sqrt(float(sum(Fraction(x, 2**power) ** 2 for x in a))))
         single = max(single, abs(float(Fraction(b, 2**power))) / length if length else 0.0)
     size = float(np.sqrt(float(sum(x * x for x in total))))
-    return gain > 0 and size * single <= 2e-8 * float(gain)
+    return gain > 0 and size * single <= 3e-14 * float(gain)

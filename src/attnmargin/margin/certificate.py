@@ -269,13 +269,17 @@ def _primal_side(
     frobenius = Frobenius().value(W)
     size = length * frobenius.unsqueeze(-1)
     there = problem.mask & (problem.bound != 0)
-    if bool((_ratio(_ROUNDING * eps * size, problem.bound.abs()) > _SMALL)[there].any()):
-        size = problem.sizes(W)  # never above ‖a‖ ‖W‖, but not as quick
+    coarse = (
+        _largest(_ratio(_ROUNDING * eps * size, problem.bound.abs()).where(there, 0.0)) > _SMALL
+    )
+    if bool(coarse.any()):  # |a|ᵀ|W| is never above ‖a‖ ‖W‖, but slower
+        size = problem.sizes(W).where(coarse.unsqueeze(-1), size)
     noise = _ROUNDING * eps * size
     relative = _ratio((violation - noise).clamp_min(0.0), problem.bound.abs())
     relative = relative.where(problem.bound != 0, _ratio(violation, size))
     lift = _lift(rows, noise, problem)
     value = frobenius if isinstance(norm, Frobenius) else norm.value(W)
     upper = (value * lift).masked_fill(torch.isinf(lift), torch.inf)
-    demand = _largest(_ratio(size, problem.bound.abs()).where(there, 0.0))
+    risky = there & (missing >= -noise)  # rounding can break it
+    demand = _largest(_ratio(size, problem.bound.abs()).where(risky, 0.0))
     return upper, _largest(relative.where(problem.mask, 0.0)), _ROUNDED * eps * demand

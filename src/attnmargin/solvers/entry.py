@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,9 +21,8 @@ from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
-from attnmargin.solvers.polish import polished, unclear
-from attnmargin.solvers.proofs import shaky_proofs
 from attnmargin.solvers.reference import solve_reference
+from attnmargin.solvers.settle import inaccurate, settled
 
 
 @one_thread
@@ -92,22 +90,7 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
         solution = _second_opinion(solution, compiled if usable else together)
     if usable:
         solution = _second_opinion(solution, together)
-    if isinstance(norm, Lp) and norm.p != 2.0:
-        solution = polished(solution, norm.p)
-    open_ones = _inaccurate(solution) | shaky_proofs(solution)
-    if isinstance(norm, Lp) and norm.p != 2.0:
-        open_ones |= unclear(solution)
-    if not bool(open_ones.any()):
-        return solution
-    from attnmargin.solvers.exact.opinion import with_exact_opinion  # mpmath, rarely needed
-
-    return with_exact_opinion(solution, open_ones)
-
-
-def _inaccurate(solution: Solution) -> Tensor:
-    """Find members with neither a solution nor a contradiction, bool ``(*B,)``."""
-    status = np.asarray(solution.status == Status.INACCURATE)
-    return torch.from_numpy(status).to(solution.W.device)
+    return settled(solution)
 
 
 def _limited(convex: Solution, rank: int) -> Solution:
@@ -135,11 +118,6 @@ def _is_frobenius(norm: Norm) -> bool:
     return isinstance(norm, Frobenius) or norm == Lp(2.0)
 
 
-def _is_vector(problem: MarginProblem) -> bool:
-    """Check whether W is a vector, whose nuclear norm is its length."""
-    return min(problem.shape) == 1
-
-
 def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str) -> Solution:
     """Solve by one method."""
     if method == "reference":
@@ -149,9 +127,8 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
     if _is_frobenius(norm):
         rows = None if warm is None else warm.rows()
         return _deliver(problem, norm, *solve_frobenius(problem, rows, method))
-    if isinstance(norm, Nuclear) and _is_vector(problem):
-        torch_method = method == INTERIOR_METHODS[1]
-        name = FROBENIUS_METHODS[1 if torch_method else 0]
+    if isinstance(norm, Nuclear) and min(problem.shape) == 1:  # its norm is its length
+        name = FROBENIUS_METHODS[INTERIOR_METHODS.index(method)]
         return _deliver(problem, norm, *solve_frobenius(problem, None, name))
     if isinstance(norm, Lp):
         answer = solve_lp(problem, norm.p, warm, method)
@@ -193,7 +170,7 @@ def _deliver(
 def _second_opinion(solution: Solution, method: str) -> Solution:
     """Solve the inaccurate members by another method, and keep answers with a better proof."""
     problem, norm = solution.problem, solution.norm
-    doubtful = _inaccurate(solution)
+    doubtful = inaccurate(solution)
     if not bool(doubtful.any()):
         return solution
     members = problem[doubtful]

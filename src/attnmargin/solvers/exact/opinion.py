@@ -37,9 +37,23 @@ def with_exact_opinion(solution: Solution, asked: Tensor) -> Solution:
             _write(W[index], dual[index], found)
             if found[2] is not None:
                 known[index] = found[2]
-    certificate = certify(solution.problem, solution.norm, W, dual)
-    solution = replace(solution, W=W, dual=dual, certificate=certificate)
+    solution = _unless_worse(solution, W, dual)
     return replace(solution, decision=_decided(solution, known)) if known else solution
+
+
+def _unless_worse(solution: Solution, W: Tensor, dual: Tensor) -> Solution:
+    """Exchange the numbers, but not where only the earlier ones are optimal as floats.
+
+    Rounded, an exact solution can miss rows that are much longer than others.
+    """
+    check = certify(solution.problem, solution.norm, W, dual)
+    new = replace(solution, W=W, dual=dual, certificate=check)
+    worse = solution.optimal & ~new.optimal & ~new.infeasible
+    W = solution.W.where(worse[..., None, None], W)
+    dual = solution.dual.where(worse.unsqueeze(-1), dual)
+    return replace(
+        new, W=W, dual=dual, certificate=certify(solution.problem, solution.norm, W, dual)
+    )
 
 
 def _write(W: Tensor, dual: Tensor, found: Numbers) -> None:
