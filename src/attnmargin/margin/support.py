@@ -26,6 +26,8 @@ _CLEAR = 100.0
 _CLOSE = 1e-5
 # Interior solutions whose held rows are nearer to dependent than this may share their multipliers.
 _DEPENDENT = 1e6
+# Largest relative slack of a held row in a polished solution.
+_LOOSE = 1e-8
 # Safety factor on an estimated error.
 _SAFETY = 4.0
 
@@ -99,9 +101,7 @@ class _Rows:
 
 
 @one_thread
-def decide_support(
-    problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor, *, quick: bool = False
-) -> Decision:
+def decide_support(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) -> Decision:
     """Decide which rows hold with equality.
 
     Args:
@@ -109,34 +109,48 @@ def decide_support(
         norm: the norm that W ``(*B, d, e)`` solves the problem in.
         W: a solution; finite.
         dual: its multipliers ``(*B, M)``.
-        quick: leave out how nearly dependent the held rows are.
     """
     rows = _Rows(problem, W, dual)
-    doubt = rows.rounding + _SAFETY * _moved(rows, norm)
-    exact = rows.exact()
-    near_dependent = torch.zeros_like(exact)
-    if not quick and rows.force.shape[-1]:
-        close = (~rows.held & (rows.share < _CLOSE)).any(-1)
-        asked = close | ~exact
-        if bool(asked.any()):
-            error, dependence = _conditioned(rows, asked)
-            doubt[asked] = doubt[asked] + error
-            near_dependent[asked] = (dependence > _DEPENDENT) & ~exact[asked]
-    unknown = rows.comparable() | (near_dependent.unsqueeze(-1) & rows.held)
-    within = (rows.share == 0) & exact.unsqueeze(-1)
-    tight = problem.mask & ~unknown & (rows.held | within)
+    doubt, exact = _doubt(rows, norm), rows.exact()
+    shared = torch.zeros_like(rows.held)
+    close = (~rows.held & (rows.share < _CLOSE)).any(-1)
+    asked = (close | ~exact) & problem.mask.any(-1)
+    if bool(asked.any()):
+        error, dependence = _conditioned(rows, asked)
+        doubt[asked] = doubt[asked] + error
+        shared[asked] = rows.held[asked] & (dependence > _DEPENDENT) & ~exact[asked].unsqueeze(-1)
+    return _decision(rows, rows.comparable() | shared, doubt)
+
+
+@one_thread
+def needs_polish(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) -> Tensor:
+    """Find solutions with rows that are unclear, or held but not at their bound, bool ``(*B,)``."""
+    rows = _Rows(problem, W, dual)
+    loose = rows.held & (rows.share > _LOOSE) & ~problem.equality
+    return _decision(rows, rows.comparable() | loose, _doubt(rows, norm)).doubtful.any(-1)
+
+
+def _decision(rows: _Rows, unknown: Tensor, doubt: Tensor) -> Decision:
+    """Tell tight rows from slack ones, ``unknown`` and within ``doubt`` apart, ``(*B, M)``."""
+    mask = rows.problem.mask
+    within = (rows.share == 0) & rows.exact().unsqueeze(-1)
+    tight = mask & ~unknown & (rows.held | within)
     away = ~rows.held & ~within & (rows.slack > doubt)
-    return Decision(tight, problem.mask & ~tight & (unknown | ~away))
+    return Decision(tight, mask & ~tight & (unknown | ~away))
+
+
+def _doubt(rows: _Rows, norm: Norm) -> Tensor:
+    return rows.rounding + _SAFETY * _moved(rows, norm)
 
 
 def _conditioned(rows: _Rows, asked: Tensor) -> tuple[Tensor, Tensor]:
-    """Bound what errors in the held rows do to other rows, ``(k, M)``; return the condition too."""
+    """Bound what errors in the held rows do to other rows, ``(k, M)``, and their condition."""
     dependence = rows.dependence(asked)
     length, held = rows.length[asked], rows.held[asked]
     missed = (rows.slack[asked].abs() / length.clamp_min(tiny(length))).where(held, 0.0)
     rounding = _ROUNDING * rows.unit * rows.size[asked]
     error = dependence * (_SAFETY * missed.amax(-1, keepdim=True) * length + rounding)
-    return error, dependence[..., 0]
+    return error, dependence
 
 
 def _moved(rows: _Rows, norm: Norm) -> Tensor:

@@ -19,7 +19,7 @@ from attnmargin.margin.certificate import certify
 from attnmargin.margin.norms import Lp
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
-from attnmargin.margin.support import decide_support
+from attnmargin.margin.support import needs_polish
 
 _STEPS = 40
 # Largest change in one step, relative to the largest number; least entry in a curvature.
@@ -31,11 +31,10 @@ _LARGE = 1 << 22
 
 
 def unclear(solution: Solution) -> Tensor:
-    """Find members whose rows are not clearly held or slack, bool ``(*B,)``."""
+    """Find members whose rows are not clearly at their bound or slack, bool ``(*B,)``."""
     finite = torch.isfinite(solution.value)
     W = solution.W.where(finite[..., None, None], 0.0)
-    found = decide_support(solution.problem, solution.norm, W, solution.dual, quick=True)
-    return found.doubtful.any(-1) & finite
+    return needs_polish(solution.problem, solution.norm, W, solution.dual) & finite
 
 
 def polished(solution: Solution, power: float) -> Solution:

@@ -51,9 +51,8 @@ def _unless_worse(solution: Solution, W: Tensor, dual: Tensor) -> Solution:
     worse = solution.optimal & ~new.optimal & ~new.infeasible
     W = solution.W.where(worse[..., None, None], W)
     dual = solution.dual.where(worse.unsqueeze(-1), dual)
-    return replace(
-        new, W=W, dual=dual, certificate=certify(solution.problem, solution.norm, W, dual)
-    )
+    check = certify(solution.problem, solution.norm, W, dual)
+    return replace(new, W=W, dual=dual, certificate=check)
 
 
 def _write(W: Tensor, dual: Tensor, found: Numbers) -> None:

@@ -114,7 +114,8 @@ class _Search:
         """Compute the violation relative to the size of the terms of the row."""
         terms = [x * y for x, y in zip(self.A[m], self.W, strict=True)]
         missing = self.b[m] - mp.fsum(terms)
-        return missing / max(abs(self.b[m]), *map(abs, terms))
+        size = max(abs(self.b[m]), *map(abs, terms))
+        return missing / size if size else missing
 
     def enter(self, k: int, swap: bool) -> bool:
         """Add a row; if it depends on the others, in exchange for one of them, or not at all."""
