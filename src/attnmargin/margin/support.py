@@ -28,6 +28,8 @@ _CLOSE = 1e-5
 _DEPENDENT = 1e6
 # Largest relative slack of a held row in a polished solution.
 _LOOSE = 1e-8
+# Relative error of a nuclear solution, the root of its gap.
+_NUCLEAR = 1e-6
 # Safety factor on an estimated error.
 _SAFETY = 4.0
 
@@ -82,22 +84,34 @@ class _Rows:
         return ((self.force == 0) | (self.share == 0)).all(-1)
 
     def dependence(self, members: Tensor) -> Tensor:
-        """Compute 1 / (the least singular value of the held rows, of length one), ``(k, 1)``."""
+        """Compute 1 / (the least singular value of the held rows, of length one), ``(k, 1)``.
+
+        Rows that are exactly the same count once.
+        """
         held, problem = self.held[members], self.problem[members]
         count = max(int(held.sum(-1).amax()), 1)
         order = held.to(torch.int8).argsort(dim=-1, descending=True, stable=True)[..., :count]
-        kept = held.gather(-1, order)
-        left, right = (
-            (x / scaled_norm(x).clamp_min(tiny(x)).unsqueeze(-1)).gather(
-                -2, order.unsqueeze(-1).expand(*order.shape, x.shape[-1])
-            )
-            for x in (problem.left, problem.right)
-        )
+        left, right = (_taken(x, order) for x in (problem.left, problem.right))
+        bound = problem.bound.gather(-1, order).unsqueeze(-1)
+        kept = held.gather(-1, order) & ~_repeated(torch.cat((left, right, bound), -1))
+        left, right = (x / scaled_norm(x).clamp_min(tiny(x)).unsqueeze(-1) for x in (left, right))
         gram = (left @ left.mT) * (right @ right.mT)
         both = kept.unsqueeze(-1) & kept.unsqueeze(-2)
         gram = gram.where(both, torch.eye(count, dtype=gram.dtype, device=gram.device))
         least = torch.linalg.eigvalsh(gram)[..., :1]
         return least.clamp_min(torch.finfo(gram.dtype).eps).rsqrt()
+
+
+def _taken(x: Tensor, order: Tensor) -> Tensor:
+    return x.gather(-2, order.unsqueeze(-1).expand(*order.shape, x.shape[-1]))
+
+
+def _repeated(rows: Tensor) -> Tensor:
+    """Mark rows ``(k, m, c)`` that equal an earlier one, bool ``(k, m)``."""
+    same = torch.ones(*rows.shape[:2], rows.shape[1], dtype=torch.bool, device=rows.device)
+    for column in rows.unbind(-1):
+        same &= column.unsqueeze(-1) == column.unsqueeze(-2)
+    return same.tril(-1).any(-1)
 
 
 @one_thread
@@ -156,10 +170,10 @@ def _conditioned(rows: _Rows, asked: Tensor) -> tuple[Tensor, Tensor]:
 def _moved(rows: _Rows, norm: Norm) -> Tensor:
     """Estimate how much the row values change if W follows from the held rows alone, ``(*B, M)``.
 
-    The nuclear norm has no such formula; its rows are not compared.
+    The nuclear norm has no such formula: its gap fixes W only up to a share of ‖W‖.
     """
     if not isinstance(norm, Frobenius | Lp):
-        return torch.zeros_like(rows.slack)
+        return _NUCLEAR * rows.length * Frobenius().value(rows.W).unsqueeze(-1)
     p = norm.p if isinstance(norm, Lp) else 2.0
     V = rows.problem.adjoint(rows.dual.where(rows.held, 0.0))
     largest = V.abs().amax((-2, -1), keepdim=True)
