@@ -30,6 +30,7 @@ Numbers = tuple[list[float], dict[int, float], list[int] | None]
 def with_exact_opinion(solution: Solution, asked: Tensor) -> Solution:
     """Replace the members ``asked``, bool ``(*B,)``, by exact solutions, rounded, or by proofs."""
     W, dual = solution.W.clone(), solution.dual.clone()
+    W[~solution.feasible] = torch.nan  # no use as a start
     known: dict[tuple[int, ...], list[int]] = {}
     for index in (tuple(i) for i in asked.nonzero().tolist()):
         found = _solve(solution.problem[index], solution.norm, W[index], dual[index])
@@ -37,6 +38,8 @@ def with_exact_opinion(solution: Solution, asked: Tensor) -> Solution:
             _write(W[index], dual[index], found)
             if found[2] is not None:
                 known[index] = found[2]
+        elif not bool(solution.feasible[index]):
+            W[index] = solution.W[index]
     solution = _unless_worse(solution, W, dual)
     return replace(solution, decision=_decided(solution, known)) if known else solution
 
