@@ -30,6 +30,16 @@ from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 
 
+def shared_offset(low: Tensor, high: Tensor) -> Tensor:
+    """Find what numbers between low and high have in common; zero if that is nothing.
+
+    It is the one of least size if all have one sign and differ by at most a factor of two. Then the
+    differences to it are floating-point numbers themselves.
+    """
+    alike = (low > 0) & (high <= 2 * low) | (high < 0) & (low >= 2 * high)
+    return torch.where(low > 0, low, high).where(alike, 0.0)
+
+
 @final
 @dataclass
 class Sequences:
@@ -47,12 +57,9 @@ class Sequences:
     def shared(self) -> Tensor | None:
         """What the visible tokens of a sequence have in common, ``(B, N, 1, d)``; None if nothing.
 
-        It is the number of least size in a column whose numbers have one sign and differ by at
-        most a factor of two. Then the differences to it are floating-point numbers themselves.
+        See :func:`shared_offset`, column by column.
         """
-        low, high = self._least(self.X), -self._least(-self.X)
-        offset = torch.where(low > 0, low, high)
-        shared = offset.where((low > 0) & (high <= 2 * low) | (high < 0) & (low >= 2 * high), 0.0)
+        shared = shared_offset(self._least(self.X), -self._least(-self.X))
         return shared if bool(shared.any()) else None
 
     def _least(self, X: Tensor) -> Tensor:

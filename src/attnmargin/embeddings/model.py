@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.attention.softmax import shared_offset
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
@@ -100,7 +101,11 @@ class EmbeddingModel:
     @property
     def _relative(self) -> Tensor:
         """E without the offset that its rows may share, in which sums over tokens would drown."""
-        return self.E - self.E[:1]
+        return self.E - self._shared
+
+    @property
+    def _shared(self) -> Tensor:
+        return shared_offset(self.E.amin(0), self.E.amax(0))
 
     @property
     def attention(self) -> Tensor:
@@ -128,7 +133,7 @@ class EmbeddingModel:
         E = self._relative
         q, gamma = self.attention, (E @ self.v)[self.ids]
         f = (q * gamma).sum(-1, keepdim=True)
-        output = f[:, 0] + self.E[0] @ self.v
+        output = f[:, 0] + self._shared @ self.v
         weight = (self.y * torch.sigmoid(-self.y * output)).unsqueeze(-1) * q / len(q)
         of_logits, of_values = self._per_token(weight * (gamma - f)), self._per_token(weight)
         of_E = -(of_logits.unsqueeze(-1) * self.p + of_values.unsqueeze(-1) * self.v)

@@ -74,7 +74,7 @@ def regularization_path(
 
     The loss is not convex. At every radius the path takes the better of two local minima: one
     started from the solution before, one from the minimum of ``−Σ log s_i,opt``, which is convex
-    in W. Where the last W does not select every optimal token, and for every joint path, it takes
+    in W. Where the last W does not select every optimal token, it takes
     the best of many starts in the ball and of the points found in smaller balls. So the loss never
     rises with the radius, except by rounding.
 
@@ -106,7 +106,8 @@ def regularization_path(
         if progress is not None:
             progress(k + 1, len(radii))
     bounds = [math.sqrt(2.0 * radius) if parameter == "KQ" else radius for radius in radii]
-    points = lower(landscape, float(p), bounds, points, seed)
+    if parameter != "vW":  # joint paths stay on their two spheres, where they are alternated
+        points = lower(landscape, float(p), bounds, points, seed)
     within = [inside(x, landscape.parts, float(p), R) for x, R in zip(points, bounds, strict=True)]
     notes = (*precision_notes(data), *_inside_notes(within, radii))
     return replace(
