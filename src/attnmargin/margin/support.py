@@ -7,6 +7,7 @@ every row is clearly held (λ > 0) or clearly slack, whether W follows from the 
 whether these are far from dependent.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -154,7 +155,20 @@ def _decision(rows: _Rows, unknown: Tensor, doubt: Tensor) -> Decision:
 
 
 def _doubt(rows: _Rows, norm: Norm) -> Tensor:
-    return rows.rounding + _SAFETY * _moved(rows, norm)
+    """Bound the error of the row values, ``(*B, M)``: closely only where that matters.
+
+    In the nuclear norm W does not follow from the held rows: a gap fixes it up to a share of ‖W‖.
+    """
+    if not isinstance(norm, Frobenius | Lp):
+        moved = _NUCLEAR * rows.length * Frobenius().value(rows.W).unsqueeze(-1)
+        return rows.rounding + _SAFETY * moved
+    off = _off(rows, norm)
+    farthest = off.amax((-2, -1)) * math.sqrt(off.shape[-2:].numel())
+    doubt = rows.rounding + _SAFETY * rows.length * farthest.unsqueeze(-1)
+    near = (~rows.held & (rows.slack <= doubt) & rows.problem.mask).any(-1)
+    if bool(near.any()):
+        doubt[near] = rows.rounding[near] + _SAFETY * _moved(rows.problem[near], off[near])
+    return doubt
 
 
 def _conditioned(rows: _Rows, asked: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,20 +181,19 @@ def _conditioned(rows: _Rows, asked: Tensor) -> tuple[Tensor, Tensor]:
     return error, dependence
 
 
-def _moved(rows: _Rows, norm: Norm) -> Tensor:
-    """Estimate how much the row values change if W follows from the held rows alone, ``(*B, M)``.
-
-    The nuclear norm has no such formula: its gap fixes W only up to a share of ‖W‖.
-    """
-    if not isinstance(norm, Frobenius | Lp):
-        return _NUCLEAR * rows.length * Frobenius().value(rows.W).unsqueeze(-1)
-    p = norm.p if isinstance(norm, Lp) else 2.0
+def _off(rows: _Rows, norm: Frobenius | Lp) -> Tensor:
+    """Compare W with what follows from the held rows alone, entry by entry, ``(*B, d, e)``."""
     V = rows.problem.adjoint(rows.dual.where(rows.held, 0.0))
-    largest = V.abs().amax((-2, -1), keepdim=True)
-    shape = (V / largest.where(largest > 0, 1.0)).abs().pow(1.0 / (p - 1.0)) * V.sign()
-    length = norm.value(shape).where(largest[..., 0, 0] > 0, 1.0)
-    follows = shape * (norm.value(rows.W) / length)[..., None, None]
-    off = (follows - rows.W).abs()
-    left, query = rows.problem.left.abs(), rows.problem.query.abs()
+    if isinstance(norm, Lp) and norm.p != 2.0:
+        largest = V.abs().amax((-2, -1), keepdim=True)
+        V = (V / largest.where(largest > 0, 1.0)).abs().pow(1.0 / (norm.p - 1.0)) * V.sign()
+    length = norm.value(V)
+    share = norm.value(rows.W) / length.where(length > 0, 1.0)
+    return V.mul_(share[..., None, None]).sub_(rows.W).abs_()
+
+
+def _moved(problem: MarginProblem, off: Tensor) -> Tensor:
+    """Bound what changes ``off`` of the entries of W, at most, do to the rows, ``(k, M)``."""
+    left, query = problem.left.abs(), problem.query.abs()
     grouped = left.unflatten(-2, (query.shape[-2], -1))
     return (grouped * (query @ off.mT).unsqueeze(-2)).sum(-1).flatten(-2)

@@ -134,7 +134,8 @@ class _Tally:
         data = self.data
         W = found.solution.W.where(found.feasible[:, None, None], 0.0)
         flat = sequences(data)
-        a = torch.einsum("ntd,sde,ne->snt", flat.relative[0], W, flat.z[0])
+        keys = torch.einsum("sde,ne->snd", W, flat.z[0])
+        a = torch.einsum("ntd,snd->snt", flat.relative[0], keys)
         masks = (f(data, selections).flatten(1, -2) for f in (low_tokens, high_tokens))
         wall = barrier(a, *masks)
         # A support token of high score stands level with the best low one, up to rounding.

@@ -11,7 +11,7 @@ from torch import Tensor
 from attnmargin.margin.certificate import certify
 from attnmargin.margin.exact.frobenius import ExactAnswer, solve_exactly
 from attnmargin.margin.exact.rows import ExactRows, exact_rows
-from attnmargin.margin.norms import Frobenius, Lp, Norm
+from attnmargin.margin.norms import Lp, Norm, Nuclear
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.margin.support import Decision
@@ -80,15 +80,17 @@ def _solve(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) -> Numbe
         return None
     rows = exact_rows(problem)
     guess = _guess(rows, dual)
+    power = norm.p if isinstance(norm, Lp) and norm.p != 2.0 else None
+    known = bool(torch.isfinite(W).all())
+    if power is not None and known:
+        return _powers(rows, power, guess, W.flatten().tolist())
     answer = solve_exactly(rows, guess)
     if not answer.feasible:
         return _proof(rows, answer, W.numel())
-    if isinstance(norm, Frobenius) or norm == Lp(2.0):
-        return _frobenius(rows, answer)
-    if isinstance(norm, Lp):
-        start = W if bool(torch.isfinite(W).all()) else None
-        return _powers(rows, norm.p, guess or list(answer.dual), start, answer)
-    return _nuclear(rows, answer, W)
+    found = _frobenius(rows, answer)
+    if power is not None:
+        return _powers(rows, power, guess or list(answer.dual), found[0]) or _feasible(found)
+    return _nuclear(found, W) if isinstance(norm, Nuclear) else found
 
 
 def _guess(rows: ExactRows, dual: Tensor) -> list[int]:
@@ -118,15 +120,17 @@ def _frobenius(rows: ExactRows, answer: ExactAnswer) -> Numbers:
     return plain, _original(rows, answer.dual, value), tight
 
 
-def _powers(
-    rows: ExactRows, p: float, guess: list[int], start: Tensor | None, answer: ExactAnswer
-) -> Numbers | None:
-    frobenius = _frobenius(rows, answer)
-    entries = frobenius[0] if start is None else start.flatten().tolist()
-    small = len(guess) ** 2 * len(entries) <= _POWERS
-    found = solve_powers(rows, p, guess, entries) if small else None
+def _feasible(found: Numbers) -> Numbers:
+    """Keep of a solution in another norm that its W is feasible."""
+    return found[0], found[1], None
+
+
+def _powers(rows: ExactRows, p: float, guess: list[int], start: list[float]) -> Numbers | None:
+    if len(guess) ** 2 * len(start) > _POWERS:
+        return None
+    found = solve_powers(rows, p, guess, start)
     if found is None:
-        return (frobenius[0], frobenius[1], None) if start is None else None
+        return None
     with mp.workdps(50):
         size = max((abs(x) for x in found.W), default=mpf(1)) or mpf(1)
         value = size * sum((abs(x / size) ** mpf(p) for x in found.W), mpf(0)) ** (1 / mpf(p))
@@ -135,17 +139,16 @@ def _powers(
         return W, _original(rows, scaled, mpf(1)), [rows.place[m] for m in found.tight]
 
 
-def _nuclear(rows: ExactRows, answer: ExactAnswer, W: Tensor) -> Numbers | None:
+def _nuclear(found: Numbers, W: Tensor) -> Numbers | None:
     """Return the Frobenius solution if its rank is one: ``‖W‖_F ≤ ‖W‖_*``, with equality there.
 
     If no W is known at all, it is at least a feasible one.
     """
-    found = _frobenius(rows, answer)
     singular = torch.linalg.svdvals(torch.tensor(found[0], dtype=torch.float64).reshape(W.shape))
     one = float(singular[1:].sum()) <= 1e-15 * float(singular[0])
     if one:
         return found
-    return None if bool(torch.isfinite(W).all()) else (found[0], found[1], None)
+    return None if bool(torch.isfinite(W).all()) else _feasible(found)
 
 
 def _original(rows: ExactRows, dual: dict[int, Any], value: Any) -> dict[int, float]:
