@@ -74,9 +74,9 @@ def regularization_path(
 
     The loss is not convex. At every radius the path takes the better of two local minima: one
     started from the solution before, one from the minimum of ``−Σ log s_i,opt``, which is convex
-    in W. Where the last W does not select every optimal token, and for every joint path, it takes
-    the best of many starts in the ball and of the points found in smaller balls. So the loss never
-    rises with the radius, except by rounding.
+    in W. Where the last W does not select every optimal token (in small data, any W), and for
+    every joint path, it takes the best of many starts in the ball and of the points found in
+    smaller balls. So the loss never rises with the radius, except by rounding.
 
     Returns:
         A :class:`Trajectory`; ``steps`` are the radii, and ``inside`` ``(R, *B)`` says where the
