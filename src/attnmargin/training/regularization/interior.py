@@ -26,6 +26,10 @@ _ON = 1e-9
 _RISES = 1e-9
 # A larger share of the gradient along the sphere means that the descent on it has stuck.
 _ALONG = 1e-4
+# Unless it is too small to change the value.
+_LITTLE = 1e-5
+# A smaller gain of log(L − L⋆), relative to its size, is what a descent leaves.
+_GAIN = 1e-9
 # Smallest entry of V at a start, as a share of the largest.
 _OFF = 1e-2
 # Numbers of tokens that are held at once.
@@ -158,7 +162,7 @@ def _unfinished(g: Tensor, x: Tensor, p: float, radius: float) -> Tensor:
     size, length = (torch.linalg.vector_norm(part, dim=-1) for part in (g, x))
     rises = (g * x).sum(-1) > _RISES * size * length
     along = torch.linalg.vector_norm(_along(g, x, p, radius), dim=-1)
-    return rises | (along > _ALONG * size)
+    return rises | ((along > _ALONG * size) & (along * length > _LITTLE))
 
 
 def _uncertain(landscape: Landscape, p: float, radii: list[float], points: list[Tensor]) -> Tensor:
@@ -228,7 +232,8 @@ def lower(
 ) -> list[Tensor]:
     """Replace points ``(B, k)`` of least loss on spheres by those of least loss in the balls.
 
-    A point is replaced only where the loss falls by more than its rounding.
+    A point is replaced only where the value falls by more than the descents leave, or where the
+    loss would rise from the ball before, by more than rounding.
     """
     asked = _uncertain(landscape, p, radii, points)
     if not bool(asked.any()):
@@ -237,14 +242,16 @@ def lower(
     kept = points[0].unsqueeze(1).repeat(1, _KEPT, 1)
     for k, (radius, own) in enumerate(zip(radii, points, strict=True)):
         old, doubt = landscape.at(own)[0], landscape.doubt(own)
-        rows = (asked[k] | (landscape.at(found[-1])[0] < old - doubt)).nonzero()[:, 0]
+        rises = landscape.at(found[-1])[0] < old - doubt
+        gain = torch.where(rises, doubt, doubt + _GAIN * (1.0 + old.abs()))
+        rows = (asked[k] | rises).nonzero()[:, 0]
         new = own
         if len(rows) > 0:
             generator = torch.Generator().manual_seed(seed_of("ball", k, base=seed))
             part = landscape.take(rows)
             x = torch.cat((torch.stack((own, found[-1]), 1), kept), 1)[rows]
             ends, value = _least(part, x, p, radius, generator)
-            better = (value < old[rows] - doubt[rows]).unsqueeze(-1)
+            better = (value < (old - gain)[rows]).unsqueeze(-1)
             best = part.shortest(ends[:, 0].where(better, own[rows]))
             kept, new = kept.index_copy(0, rows, ends), own.index_copy(0, rows, best)
         found.append(new)
