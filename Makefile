@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint bench hunt clean
 
 setup: $(READY)
 
@@ -39,7 +39,14 @@ bench: setup
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.graphs
 
+# The library against independent oracles: MINUTES for all areas together, CASES per area.
+MINUTES ?= 10
+CASES ?= 100000
+SEED ?= 0
+hunt: setup
+	$(BIN)/python -m tests.hunt.run --minutes $(MINUTES) --cases $(CASES) --seed $(SEED) --out hunt
+
 clean:
-	rm -rf $(VENV) build dist demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo hunt .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name '__pycache__' -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info

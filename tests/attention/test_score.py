@@ -94,3 +94,16 @@ def test_a_selection_is_checked() -> None:
         am.selections.low_tokens(data, [0, 1, 2])
     with pytest.raises(am.InputError, match="selection: got tokens from 0 to 3; needs tokens from"):
         am.selections.low_tokens(data, [0, 3])
+
+
+def test_ties_are_ties_of_their_own_sequence() -> None:
+    """A sequence of large tokens does not hide the differences of a small one."""
+    data = am.AttentionData([[[1e8], [2e8]], [[1e-8], [2e-8]]], [[1.0], [1.0]], [1, 1], [1.0])
+    assert am.selections.tied_tokens(data).tolist() == [False, False]
+    assert bool(am.selections.locally_optimal(data, [1, 1]))
+
+
+def test_hidden_tokens_do_not_hide_differences() -> None:
+    X, mask = [[[1.0], [1.0 + 1e-9], [1e12]]], [[True, True, False]]
+    data = am.AttentionData(X, [[1.0]], [1], [1.0], mask)
+    assert am.selections.tied_tokens(data).tolist() == [False]

@@ -126,3 +126,24 @@ def test_limited_rank_and_uniqueness(
     code, out, _ = command(capsys, "solve", tmp_path / "unit.npz", "--norm", "nuc")
     assert code == 0
     assert "the solution is not unique: another W has the same norm" in out
+
+
+def test_verify_exactly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = am.random_data(3, 3, 4, trials=2, name="verify").save(tmp_path / "data.npz")
+    command(capsys, "solve", data, "--out", tmp_path / "solution.npz")
+    asked = ("verify", tmp_path / "solution.npz", "--exact", "--data", data)
+    code, out, _ = command(capsys, *asked, "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["exact"]
+    assert all(r["feasible"] and r["local"] == "yes" for r in record["results"])
+    assert all(0.0 < r["gap"] < 1e-12 for r in record["results"])
+    _, out, _ = command(capsys, *asked)
+    assert "in rational arithmetic" in out
+
+
+def test_verify_wants_exact_for_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = am.random_data(3, 3, 4, name="verify").save(tmp_path / "data.npz")
+    code, _, err = command(capsys, "verify", data, "--data", data)
+    assert code == 2
+    assert "without --exact; needs --exact, which uses it" in err

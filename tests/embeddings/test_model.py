@@ -1,5 +1,7 @@
 """The model of paper D: gradients, the first step, selections, and the flow of p."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -156,3 +158,21 @@ def test_the_condition_of_lemma_19_fails_in_the_smallest_data() -> None:
         am.embeddings.other_selections(model, [[True]])
     with pytest.raises(am.InputError, match=r"2\^2 − 1 other selections; needs at most 2"):
         am.embeddings.other_selections(model, important, most=2)
+
+
+def test_offsets_of_embeddings_cost_no_digits() -> None:
+    """Attention sees differences only; the offset of the values does not matter for ∇_p."""
+    E, p, v = [[-1e6 + 0.25], [-1e6 + 1.75]], [0.5], [0.125]
+    of_p = am.embeddings.EmbeddingModel(E, p, v, [[0, 1]], [1]).gradients()[1]
+    q = 1.0 / (1.0 + math.exp(-0.5 * 1.5))  # of the second token
+    f = 0.125 * (-1e6 + 0.25 + 1.5 * q)
+    expected = -1.0 / (1.0 + math.exp(f)) * q * (1.0 - q) * 0.125 * 1.5 * 1.5
+    assert float(of_p) == pytest.approx(expected, rel=1e-9)
+
+
+def test_other_selections_take_sequences_of_different_lengths() -> None:
+    model = am.embeddings.EmbeddingModel(
+        [[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0], [1.0, 0.0], [[0, 1], [0]], [1, -1]
+    )
+    important = [[True, False], [True, False]]
+    assert am.embeddings.other_selections(model, important) == math.inf

@@ -272,3 +272,20 @@ def test_selections_of_any_memory_layout() -> None:
     expected = am.token_problem(X, Z, [1, 2, 3])
     for selection in (reverse, reverse.astype(">i8"), tuple(reverse), torch.tensor([1, 2, 3])):
         assert torch.equal(am.token_problem(X, Z, selection).left, expected.left)
+
+
+@pytest.mark.parametrize(("dtype", "offset"), [(torch.float64, 1e7), (torch.float32, 300.0)])
+@pytest.mark.parametrize("norm", ["fro", "nuc", 3.0])
+def test_an_offset_of_all_tokens_costs_no_bit(
+    norm: str | float, dtype: torch.dtype, offset: float
+) -> None:
+    """Tokens on a grid, where adding the offset is exact: rows are differences, so the same."""
+    data = am.random_data(3, 4, 6, trials=5, name="offset")
+    X = ((data.X * 2**10).round() / 2**10).to(dtype)
+    selection = am.optimal_tokens(data)
+    near, far = (
+        am.solve(am.token_problem(tokens, data.z.to(dtype), selection), norm)
+        for tokens in (X, X + offset)
+    )
+    assert torch.equal(near.W.nan_to_num(), far.W.nan_to_num())
+    assert torch.equal(near.dual, far.dual)

@@ -61,3 +61,65 @@ def test_lemma_19_is_in_doubt_where_a_margin_is(monkeypatch: pytest.MonkeyPatch)
     assert (last.name, str(last.outcome) != "not decidable here") == ("Lemma 19", True)
     monkeypatch.setattr(paper_d, "other_selections", lambda *_: math.nan)
     assert str(am.theory.check_embeddings(model, lr=1.0)[-1].outcome) == "not decidable here"
+
+
+@pytest.mark.parametrize(
+    ("best", "word"),
+    [
+        (1.0, "fails"),
+        (1.0 - 2.0**-53, "not decidable here"),
+        (1.0 + 2.0**-52, "not decidable here"),
+        (1.001, "fails"),
+        (0.999, "holds"),
+    ],
+)
+def test_a_slope_that_vanishes_at_the_best_score(best: float, word: str) -> None:
+    """(1 − u)² has no slope at 1: that sequence pulls like e^(−2 margin), and not to W_mm."""
+    X = [[[best, 0.0], [0.25, 0.5]], [[0.5, 1.0], [0.125, 0.0]]]
+    data = am.AttentionData(X, [[1.0, 0.0], [0.25, 1.0]], [1, 1], [1.0, 0.0])
+    checks = {check.label: str(check.outcome) for check in am.theory.check_theory(data)}
+    squared = {c.label: str(c.outcome) for c in am.theory.check_theory(data, loss="squared")}
+    assert squared["A: Assumption A"] == word
+    needs_a = ["Lemma 2", "Theorem 2", "Lemma 4", "Theorem 3, by the queries", "Theorem 6"]
+    for name in (*needs_a, "Theorem 7", "Theorem 9"):
+        assert checks[f"A: {name}"] == "holds", name
+        assert squared[f"A: {name}"] == word, name
+    assert squared["B: Theorem 1"] == word
+    verdict = am.predict(data, loss="squared").verdict
+    assert (verdict == am.Verdict.GUARANTEED) == (word == "holds")
+    assert verdict != am.Verdict.CONJECTURED
+
+
+def test_a_batch_in_doubt_is_its_loop() -> None:
+    X = torch.tensor([[[[b, 0.0], [0.25, 0.5]]] for b in (1.0, 1.0 - 2.0**-53, 0.9)]).double()
+    X[1, 0, 0, 0] = 1.0 - 2.0**-53
+    data = am.AttentionData(X, [[[1.0, 0.0]]], [[1]], [1.0, 0.0])
+    whole = am.theory.check_theory(data, loss="squared")
+    for k in range(3):
+        own = am.theory.check_theory(data[k], loss="squared")
+        assert [str(c[k].outcome) for c in whole] == [str(c.outcome) for c in own]
+
+
+@pytest.mark.parametrize(("least", "word"), [(0.0, "fails"), (1e-17, "not decidable here"),
+                                             (0.1, "holds")])  # fmt: skip
+def test_the_log_loss_near_zero(least: float, word: str) -> None:
+    data = am.AttentionData([[[1.0, 0.0], [least, 1.0]]], [[1.0, 0.0]], [1], [1.0, 0.0])
+    found = {c.label: str(c.outcome) for c in am.theory.check_theory(data, loss="log")}
+    assert found["A: Assumption A"] == found["A: Theorem 2"] == word
+
+
+def test_an_exponential_loss_that_overflows_falls_all_the_same() -> None:
+    data = am.AttentionData([[[1.0, 0.0], [-1.0, 1.0]]], [[1.0, 0.0]], [1], [1000.0, 0.0])
+    found = {c.label: str(c.outcome) for c in am.theory.check_theory(data, loss="exponential")}
+    assert found["A: Assumption A"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("scale", "word"),
+    [(1.0, "fails"), (1.0 - 2.0**-53, "not decidable here"), (0.9, "holds"), (1.1, "fails")],
+)
+def test_assumption_1_of_paper_c_with_the_squared_loss(scale: float, word: str) -> None:
+    E = torch.eye(3, dtype=torch.float64)
+    checks = am.theory.check_next_token(E, [[0, 1, 2], [1, 2]], [0, 1], C=scale * E, loss="squared")
+    found = {check.name: str(check.outcome) for check in checks}
+    assert found["Assumption 1"] == found["Theorem 1"] == word

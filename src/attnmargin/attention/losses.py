@@ -87,7 +87,11 @@ class Linear(Loss):
 
 @final
 class Squared(Loss):
-    """``(1 − u)²``; it falls for u < 1 only."""
+    """``(1 − u)²``; it falls for u < 1 only.
+
+    At u = 1 its slope vanishes. A sequence whose best score is 1 then pulls like the square of the
+    attention to its other tokens, and training need not turn to the direction of the SVM.
+    """
 
     name = "squared"
 

@@ -29,15 +29,17 @@ def scores(data: AttentionData) -> Tensor:
         missing = "y" if data.y is None else "v"
         raise InputError(missing, "nothing", "labels y and a head v, which scores are made of")
     gamma = torch.einsum("...ntd,...d->...nt", data.X, data.v)
-    visible = data.mask
-    if data.z.ndim == data.X.ndim:
-        gamma = gamma.unsqueeze(-2)
-        if visible is not None and visible.ndim < data.X.ndim:
-            visible = visible.unsqueeze(-2)
-    elif visible is not None and visible.ndim == data.X.ndim:
-        visible = visible.squeeze(-2)
-    gamma = data.y.unsqueeze(-1) * gamma
+    gamma = data.y.unsqueeze(-1) * (gamma.unsqueeze(-2) if data.z.ndim == data.X.ndim else gamma)
+    visible = _visible(data)
     return gamma if visible is None else gamma.masked_fill(~visible, -torch.inf)
+
+
+def _visible(data: AttentionData) -> Tensor | None:
+    """Return the mask with a dimension for queries if there are several, and only then."""
+    mask = data.mask
+    if mask is None or (mask.ndim == data.X.ndim) == (data.z.ndim == data.X.ndim):
+        return mask
+    return mask.unsqueeze(-2) if data.z.ndim == data.X.ndim else mask.squeeze(-2)
 
 
 def optimal_tokens(data: AttentionData) -> Tensor:
@@ -76,25 +78,31 @@ def refuse_ties(data: AttentionData, argument: str, needs: str) -> None:
         return
     place = tied.nonzero()[0].tolist()
     gamma = scores(data)[tuple(place)]
-    near = gamma >= gamma.amax() - score_rounding(data).flatten().amax()
+    near = gamma >= gamma.amax() - score_rounding(data)[tuple(place)]
     tokens, best = near.nonzero().flatten().tolist(), float(gamma.amax())
     where = place_words(place, len(data.batch_shape))
     got = f"tokens {tokens} with the same best score {best:g} in {where}"
     raise InputError(argument, got, needs)
 
 
-# Units in the last place of ‖v‖ ‖x‖ within which scores count as equal.
+# Units in the last place of Σ |x_c v_c| within which scores count as equal.
 _ROUNDING = 16
 
 
 def score_rounding(data: AttentionData) -> Tensor:
-    """Compute within which distance scores count as equal, ``(*B, 1, 1)`` or ``(*B, 1, 1, 1)``."""
+    """Compute within which distance scores of a sequence count as equal.
+
+    Returns:
+        ``(*B, n, 1)``, or ``(*B, n, K, 1)`` with several queries: units in the last place of the
+        largest ``Σ_c |x_c v_c|`` of a visible token.
+    """
     if data.v is None:
         raise InputError("v", "nothing", "a head v, which scores are made of")
-    longest = torch.linalg.vector_norm(data.X, dim=-1).amax((-2, -1))
-    size = longest * torch.linalg.vector_norm(data.v, dim=-1)
-    size = size[..., None, None] if data.z.ndim < data.X.ndim else size[..., None, None, None]
-    return _ROUNDING * torch.finfo(size.dtype).eps * size
+    size = torch.einsum("...ntd,...d->...nt", data.X.abs(), data.v.abs())
+    size = size if data.z.ndim < data.X.ndim else size.unsqueeze(-2)
+    seen = _visible(data)
+    size = size if seen is None else size.where(seen, 0.0)
+    return _ROUNDING * torch.finfo(size.dtype).eps * size.amax(-1, keepdim=True)
 
 
 def score_gaps(data: AttentionData) -> Tensor:

@@ -8,6 +8,10 @@ with the scores ``g_it = ⟨direction_i, x_it⟩`` of the head and the slope ``�
 A, (17); for a linear head ``g`` is the token score γ). Sums are over differences to the most
 likely token, and a common factor of a trial is kept as a logarithm: probabilities of 1 − 1e-300
 lose no digit of the direction.
+
+The terms of a sequence sum to zero over its tokens, so logits and gradients depend on differences
+of tokens alone. What the tokens share is subtracted first, where that is exact: an offset of 1e10
+common to all tokens costs no digit either.
 """
 
 import math
@@ -19,11 +23,21 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
-from attnmargin.attention.losses import Log, Loss, as_loss
+from attnmargin.attention.losses import Log, Loss, Squared, as_loss
 from attnmargin.attention.score import scores
 from attnmargin.base.arrays import Array, finite, floats, tiny
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
+
+
+def shared_offset(low: Tensor, high: Tensor) -> Tensor:
+    """Find what numbers between low and high have in common; zero if that is nothing.
+
+    It is the one of least size if all have one sign and differ by at most a factor of two. Then the
+    differences to it are floating-point numbers themselves.
+    """
+    alike = (low > 0) & (high <= 2 * low) | (high < 0) & (low >= 2 * high)
+    return torch.where(low > 0, low, high).where(alike, 0.0)
 
 
 @final
@@ -39,9 +53,47 @@ class Sequences:
     queries: torch.Size  # (n,) or (n, K)
     blind: Tensor | None = None  # bool (B, N): what sees nothing, written as one zero token
 
+    @cached_property
+    def shared(self) -> Tensor | None:
+        """What the visible tokens of a sequence have in common, ``(B, N, 1, d)``; None if nothing.
+
+        See :func:`shared_offset`, column by column.
+        """
+        shared = shared_offset(self._least(self.X), -self._least(-self.X))
+        return shared if bool(shared.any()) else None
+
+    def _least(self, X: Tensor) -> Tensor:
+        if self.hidden is not None:
+            X = X.masked_fill(self.hidden.unsqueeze(-1), torch.inf)
+        return X.amin(-2, keepdim=True)
+
+    @cached_property
+    def relative(self) -> Tensor:
+        """Tokens without what they share, ``(B, N, T, d)``, for all that differences decide."""
+        if self.shared is None:
+            return self.X
+        relative = self.X - self.shared
+        if self.hidden is not None:
+            relative.masked_fill_(self.hidden.unsqueeze(-1), 0.0)
+        return relative
+
+    def rise(self, gamma: Tensor, v: Tensor) -> Tensor:
+        """Compute scores ``y_i v·x_it`` up to a constant per sequence, for heads ``(B, d)``.
+
+        Where tokens share nothing they are the scores themselves, gamma.
+        """
+        if self.shared is None:
+            return gamma
+        assert self.y is not None
+        rise = self.y.unsqueeze(-1) * (self.relative @ v[:, None, :, None]).squeeze(-1)
+        return self.averaged(rise).where(self.shared.any(-1), gamma)
+
     def logits(self, W: Tensor) -> Tensor:
-        """Compute ``X W z``, ``(B, N, T)``, for W ``(B, d, e)``; −inf at hidden tokens."""
-        return self.seen((self.X @ (self.z @ W.mT).unsqueeze(-1)).squeeze(-1))
+        """Compute ``X W z`` up to a constant per sequence, ``(B, N, T)``, for W ``(B, d, e)``.
+
+        Hidden tokens have −inf.
+        """
+        return self.seen((self.relative @ (self.z @ W.mT).unsqueeze(-1)).squeeze(-1))
 
     def seen(self, logits: Tensor) -> Tensor:
         return logits if self.hidden is None else logits.masked_fill(self.hidden, -torch.inf)
@@ -72,8 +124,8 @@ class Sequences:
         return torch.where(self.still, (gamma * seen).sum(-1, True) / seen.sum(-1, True), gamma)
 
     def dense(self) -> tuple[Tensor, Tensor]:
-        """Return tokens and queries as dense arrays."""
-        return self.X.contiguous(), self.z.contiguous()
+        """Return tokens, without what they share, and queries as dense arrays."""
+        return self.relative.contiguous(), self.z.contiguous()
 
     def shaped(self, rows: Tensor) -> Tensor:
         """Reshape ``(B, N, …)`` to the data, ``(*B, n, …)`` or ``(*B, n, K, …)``."""
@@ -131,10 +183,21 @@ def logits(data: AttentionData, W: Array) -> Tensor:
         [[1.0, 2.0]]
     """
     flat = sequences(data)
-    found = flat.logits(_weights(data, W))
+    image = flat.z @ _weights(data, W).mT
+    return _unblind(flat, flat.seen((flat.X @ image.unsqueeze(-1)).squeeze(-1)))
+
+
+def relative_logits(data: AttentionData, W: Array) -> Tensor:
+    """Compute :func:`logits` up to a constant per query, for their differences."""
+    flat = sequences(data)
+    return _unblind(flat, flat.logits(_weights(data, W)))
+
+
+def _unblind(flat: Sequences, logits: Tensor) -> Tensor:
+    """Shape logits ``(B, N, T)`` as the data; −inf where nothing is seen."""
     if flat.blind is not None:
-        found = found.masked_fill(flat.blind.unsqueeze(-1), -torch.inf)
-    return flat.shaped(found)
+        logits = logits.masked_fill(flat.blind.unsqueeze(-1), -torch.inf)
+    return flat.shaped(logits)
 
 
 def probabilities(data: AttentionData, W: Array) -> Tensor:
@@ -146,7 +209,7 @@ def probabilities(data: AttentionData, W: Array) -> Tensor:
         >>> am.probabilities(data, [[1.0, 0.0], [0.0, 1.0]]).round(decimals=3).tolist()
         [[0.269, 0.731]]
     """
-    return torch.softmax(logits(data, W), -1).nan_to_num(nan=0.0)
+    return torch.softmax(relative_logits(data, W), -1).nan_to_num(nan=0.0)
 
 
 @final
@@ -163,14 +226,27 @@ class Slope:
     log_slope: Tensor  # (B, N), log κ
     lift: Tensor  # (B, N, T), scores relative to that of the most likely token
     mean: Tensor  # (B, N, 1), the mean of the lift
+    falls: Tensor | None = None  # (B, N), −1 where the loss of a linear head rises; None if nowhere
 
 
 @final
 class Objective:
-    """The loss of a head on sequences."""
+    """The loss of a head on sequences.
 
-    def __init__(self, flat: Sequences, head: Head | None, loss: Loss, gamma: Tensor | None):
+    Linear heads have scores ``gamma``, and ``rise``, the same up to a constant per sequence, whose
+    differences are those of the scores without their rounding.
+    """
+
+    def __init__(
+        self,
+        flat: Sequences,
+        head: Head | None,
+        loss: Loss,
+        gamma: Tensor | None,
+        rise: Tensor | None = None,
+    ) -> None:
         self.flat, self.head, self.loss, self.gamma = flat, head, loss, gamma
+        self.rise = gamma if rise is None else rise
 
     def use_head(self, v: Tensor) -> None:
         """Take the scores ``y_i v·x_it`` of linear heads ``(B, d)``."""
@@ -178,41 +254,62 @@ class Objective:
             raise InputError("y", "nothing", "labels, which the loss needs")
         gamma = (self.flat.X @ v[:, None, :, None]).squeeze(-1)
         self.gamma = self.flat.averaged(self.flat.y.unsqueeze(-1) * gamma)
+        self.rise = self.flat.rise(self.gamma, v)
 
     def slope(self, logits: Tensor) -> Slope:
         """Compute the slope at logits ``(B, N, T)``."""
         log_s = torch.log_softmax(logits, -1)
         s = log_s.exp()
         top = logits.argmax(-1, keepdim=True)
-        if self.head is None and self.gamma is not None:
+        if self.gamma is not None and self.rise is not None:
             best = self.gamma.gather(-1, top)
-            lift = self.gamma - best
+            lift = self.rise - self.rise.gather(-1, top)
             mean = (s * lift).sum(-1, keepdim=True)
             u = (best + mean).squeeze(-1)
-            loss, log_slope = self._loss(u, log_s)
-            pulled = lift if self.loss.always_falls else lift * self.loss.falls(u).unsqueeze(-1)
+            loss, log_slope, falls = self._loss(u, best, lift, log_s)
+            pulled = lift if falls is None else lift * falls.unsqueeze(-1)
         else:
             assert self.head is not None
             o = (s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
             pull = self.head.pull(o, self.flat.y, self.loss)
-            g = (self.flat.X @ pull.direction.unsqueeze(-1)).squeeze(-1)
+            g = (self.flat.relative @ pull.direction.unsqueeze(-1)).squeeze(-1)
             lift = g - g.gather(-1, top)
             still = self.flat.still
             pulled = lift if still is None else lift.masked_fill(still, 0.0)
             mean = (s * lift).sum(-1, keepdim=True)
-            loss, log_slope = pull.loss, pull.log_slope
+            loss, log_slope, falls = pull.loss, pull.log_slope, None
         c, log_scale = _coefficients(log_s, s, pulled, log_slope)
-        return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean)
+        return Slope(c, log_scale, loss.mean(-1), log_s, s, top, log_slope, lift, mean, falls)
 
-    def _loss(self, u: Tensor, log_s: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the loss and the logarithm of its slope, ``(B, N)``."""
+    def _loss(
+        self, u: Tensor, best: Tensor, lift: Tensor, log_s: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Compute the loss, the logarithm of its slope, and where it falls, ``(B, N)`` each."""
+        if isinstance(self.loss, Squared):
+            sign, log_rest = _rest(best, lift, log_s)
+            return (2.0 * log_rest).exp(), math.log(2.0) + log_rest, sign
         if not isinstance(self.loss, Log):
-            return self.loss.value(u), self.loss.log_slope(u)
+            falls = None if self.loss.always_falls else self.loss.falls(u)
+            return self.loss.value(u), self.loss.log_slope(u), falls
         # Where tokens with a score have hardly any attention, u underflows, and log u does not.
         assert self.gamma is not None
         tail = torch.logsumexp(log_s + self.gamma.log(), -1)
         log_u = u.clamp_min(tiny(u)).log().where(u > 0.5, tail)
-        return -log_u, -log_u
+        return -log_u, -log_u, None
+
+
+def _rest(best: Tensor, lift: Tensor, log_s: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute ``1 − u = (1 − γ) − Σ_t s_t l_t`` by its sign and logarithm, ``(B, N)`` each.
+
+    γ ``(B, N, 1)`` is the score of the most likely token. If it is one, all of 1 − u is what the
+    other tokens lift, however small their probabilities are.
+    """
+    terms = torch.cat((1.0 - best, -lift), -1)
+    logs = torch.cat((torch.zeros_like(best), log_s), -1) + terms.abs().log()
+    largest = logs.amax(-1, keepdim=True)
+    largest = largest.where(torch.isfinite(largest), 0.0)
+    total = (terms.sign() * (logs - largest).exp()).sum(-1)
+    return torch.where(total < 0, -1.0, 1.0).to(total), largest[..., 0] + total.abs().log()
 
 
 def _coefficients(
@@ -239,17 +336,19 @@ def objective(
 ) -> Objective:
     """Build the loss of data under a head; the linear head is ``data.v``."""
     chosen, flat = as_head(head), sequences(data)
-    gamma = None
+    gamma = rise = None
     if isinstance(head, ScoreHead):
         gamma = flat.averaged(head.of(flat.X))
     elif chosen is None:
         gamma = scores(data).expand(*flat.batch, *flat.queries, data.T)
         gamma = gamma.reshape(flat.X.shape[:-1])
         gamma = flat.averaged(gamma.nan_to_num(neginf=0.0))
+        assert data.v is not None
+        rise = flat.rise(gamma, data.v.expand(*flat.batch, data.d).reshape(-1, data.d))
     if gamma is not None and isinstance(as_loss(loss), Log) and not bool((gamma >= 0).all()):
         needs = "scores that are not negative: their mean is the u of −log u"
         raise InputError("loss", f"'log' with the score {float(gamma.min()):g}", needs)
-    return Objective(flat, chosen, as_loss(loss), gamma)
+    return Objective(flat, chosen, as_loss(loss), gamma, rise)
 
 
 def gradient(
@@ -272,8 +371,9 @@ def gradient(
         >>> bool(log_scale < -9e3), bool(G.abs().max() > 1e-3)
         (True, True)
     """
-    goal, flat = objective(data, head, loss), sequences(data)
+    goal = objective(data, head, loss)
+    flat = goal.flat
     slope = goal.slope(flat.logits(_weights(data, W)))
-    keys = (slope.c.unsqueeze(-2) @ flat.X).squeeze(-2)
+    keys = (slope.c.unsqueeze(-2) @ flat.relative).squeeze(-2)
     G = -(keys.mT @ flat.z)
     return G.reshape(*flat.batch, data.d, data.d), slope.log_scale.reshape(flat.batch)

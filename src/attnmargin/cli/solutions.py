@@ -63,12 +63,21 @@ def solve(
 
 @click.command(cls=Command)
 @click.argument("file", type=INPUT)
+@click.option("--exact", is_flag=True, help="check in rational arithmetic, without rounding; slow")
+@click.option(
+    "--data", type=INPUT, help="with --exact: the data, to decide if the selection is local"
+)
 @as_json
-def verify(file: Path, as_json: bool) -> int:
+def verify(file: Path, exact: bool, data: Path | None, as_json: bool) -> int:
     """Check the certificate of a saved solution, using only FILE."""
+    if data is not None and not exact:
+        raise InputError("--data", f"{data} without --exact", "--exact, which uses it")
+    from attnmargin.data.attention_data import AttentionData
     from attnmargin.report.solutions import verification_record
 
-    record = verification_record(file)
+    given = None if data is None else AttentionData.load(data)
+    with waiting("checking exactly" if exact else "checking"):
+        record = verification_record(file, exact, given)
     if as_json:
         print_json(record)
     else:
@@ -146,7 +155,8 @@ def _print_support(console: Console, support: list[dict[str, Any]]) -> None:
 def _print_verification(record: dict[str, Any]) -> None:
     """Print what the file claims and what is proved, with the numbers of the proof."""
     console = Console()
-    table = Table("problem", "claimed", "proved", "gap", "primal", "dual", "holds")
+    more = ["local"] if any("local" in result for result in record["results"]) else []
+    table = Table("problem", "claimed", "proved", "gap", "primal", "dual", "holds", *more)
     for result in record["results"][:_MOST_LINES]:
         table.add_row(
             _label(result["index"]),
@@ -154,10 +164,12 @@ def _print_verification(record: dict[str, Any]) -> None:
             _colour(result["proved"]),
             *(short(result[name], ".1e") for name in ("gap", "primal", "dual")),
             "yes" if result["holds"] else "[red]no[/red]",
+            *([result["local"]] if more else []),
         )
     console.print(table)
     _rest(console, record["results"], "proved")
     wrong = sum(not result["holds"] for result in record["results"])
     total = len(record["results"])
     verdict = "every certificate holds" if not wrong else f"{wrong} of {total} do not hold"
-    console.print(f"{verdict} ({record['norm']} norm, {total} problem{'s' * (total != 1)})")
+    how = ", in rational arithmetic" if record["exact"] else ""
+    console.print(f"{verdict} ({record['norm']} norm, {total} problem{'s' * (total != 1)}{how})")

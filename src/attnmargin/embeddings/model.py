@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.attention.softmax import shared_offset
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
@@ -93,9 +94,23 @@ class EmbeddingModel:
         return (self.E @ self.p)[self.ids].masked_fill(~self.visible, -torch.inf)
 
     @property
+    def _differences(self) -> Tensor:
+        """Logits up to a constant, which attention does not see."""
+        return (self._relative @ self.p)[self.ids].masked_fill(~self.visible, -torch.inf)
+
+    @property
+    def _relative(self) -> Tensor:
+        """E without the offset that its rows may share, in which sums over tokens would drown."""
+        return self.E - self._shared
+
+    @property
+    def _shared(self) -> Tensor:
+        return shared_offset(self.E.amin(0), self.E.amax(0))
+
+    @property
     def attention(self) -> Tensor:
         """q, ``(n, T)``."""
-        return torch.softmax(self.logits, -1)
+        return torch.softmax(self._differences, -1)
 
     @property
     def output(self) -> Tensor:
@@ -115,12 +130,14 @@ class EmbeddingModel:
             ∇_{E_s} = −mean y g Σ_{i: x_i = s} q_i ((γ_i − f) p + v)
             ∇_p     = −mean y g Σ_i q_i (γ_i − f) E_{x_i}
         """
-        q, gamma = self.attention, (self.E @ self.v)[self.ids]
+        E = self._relative
+        q, gamma = self.attention, (E @ self.v)[self.ids]
         f = (q * gamma).sum(-1, keepdim=True)
-        weight = (self.y * torch.sigmoid(-self.y * f[:, 0])).unsqueeze(-1) * q / len(q)
+        output = f[:, 0] + self._shared @ self.v
+        weight = (self.y * torch.sigmoid(-self.y * output)).unsqueeze(-1) * q / len(q)
         of_logits, of_values = self._per_token(weight * (gamma - f)), self._per_token(weight)
         of_E = -(of_logits.unsqueeze(-1) * self.p + of_values.unsqueeze(-1) * self.v)
-        return of_E, -(of_logits @ self.E)
+        return of_E, -(of_logits @ E)
 
     def _per_token(self, rows: Tensor) -> Tensor:
         """Sum over the positions of every token of the vocabulary, ``(S,)``."""
@@ -128,7 +145,7 @@ class EmbeddingModel:
 
     def selected(self, tolerance: float = _TIED) -> Tensor:
         """Mark ``S_X(p)``: positions with the largest ``E_sᵀ p`` (eq. 8), bool ``(n, T)``."""
-        a = self.logits
+        a = self._differences
         spread = (a.amax() - a.where(self.visible, torch.inf).amin()).clamp_min(0.0)
         return self.visible & (a >= a.amax(-1, keepdim=True) - tolerance * spread)
 
@@ -221,7 +238,7 @@ def other_selections(model: EmbeddingModel, important: Array, most: int = 4096) 
         needs = f"bool {tuple(model.ids.shape)}"
         raise InputError("important", f"shape {tuple(chosen.shape)}", needs)
     same = model.ids.unsqueeze(-1) == model.ids.unsqueeze(-2)
-    chosen = (same & chosen.unsqueeze(-2)).any(-1)
+    chosen = (same & chosen.unsqueeze(-2)).any(-1) & model.visible
     free = (~chosen & model.visible).nonzero()
     if 2 ** min(len(free), 60) - 1 > most:
         got = f"2^{len(free)} − 1 other selections"

@@ -25,10 +25,14 @@ from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.margin.problem import MarginProblem
 
-# Rows count as contradictory when λ proves that W is 1e8 times longer than any one row needs.
-_CANCELS = 1e-8
-# Units in the last place of ‖a‖ ‖W‖ by which the value of a row may be off.
-_ROUNDING = 8
+# Rows contradict each other when λ cancels them up to rounding: this many units in the last place
+# of λ, over the norm that the most demanding row of the proof needs by itself.
+_CANCELS = 64
+# Units in the last place of |a|ᵀ|W| by which the value of a row may be off, and by which rounding
+# W may change the value of the most demanding row; a share of the bound that is never too large.
+_ROUNDING, _ROUNDED, _SMALL = 8, 2, 1e-13
+# A row whose value rounding can change by more than this share of its bound may not hold.
+_BREAKS = 1e-4
 
 
 class Status(StrEnum):
@@ -57,7 +61,7 @@ def tolerance(norm: Norm, dtype: torch.dtype) -> float:
     return max(1e-12 if exact else 1e-9, 256 * torch.finfo(dtype).eps)
 
 
-_NUMBERS = ("gap", "primal", "dual", "lower", "upper")
+_NUMBERS = ("gap", "primal", "dual", "lower", "upper", "rounding")
 
 
 @final
@@ -74,6 +78,7 @@ class Certificate(Summarised):
     dual: Tensor  # worst λ < 0, relative to the largest; for a proof also the residual of Aᵀλ = 0
     lower: Tensor  # no feasible W is shorter than this; infinite for a proof of infeasibility
     upper: Tensor  # norm of W, scaled up until every inequality with b > 0 holds
+    rounding: Tensor  # the gap that rounding the entries of W alone can cause
     tolerance: float
     cancels: float  # largest ``dual`` that a proof of infeasibility may have
 
@@ -82,12 +87,21 @@ class Certificate(Summarised):
         numbers = {name: range_words(getattr(self, name)) for name in ("gap", "primal", "dual")}
         return {"status": tally_words(self.status), **numbers, "tolerance": f"{self.tolerance:g}"}
 
+    @property
+    def worst(self) -> Tensor:
+        """The largest of gap beyond rounding, primal and dual error, ``(*B,)``.
+
+        Infinite where rounding W can break a row.
+        """
+        beyond = (self.gap - self.rounding).where(self.rounding <= _BREAKS, torch.inf)
+        return torch.stack((beyond, self.primal, self.dual)).amax(0)
+
     @cached_property
     def status(self) -> Any:
         """A :class:`Status`, or a numpy array of them with the batch shape."""
-        worst = torch.stack((self.gap, self.primal, self.dual)).amax(0)
-        code = torch.where(worst <= self.tolerance, 0, 2)
-        proof = torch.isinf(self.upper) & torch.isinf(self.lower) & (self.dual <= self.cancels)
+        code = torch.where(self.worst <= self.tolerance, 0, 2)
+        none = torch.isinf(self.upper) & torch.isinf(self.primal)  # W is not finite
+        proof = none & torch.isinf(self.lower) & (self.dual <= self.cancels)
         code = torch.where(proof, 1, code)
         statuses: NDArray[Any] = _STATUSES[code.cpu().numpy()]
         return statuses
@@ -101,10 +115,13 @@ class Certificate(Summarised):
         return replace(self, **{name: getattr(self, name).to(device) for name in _NUMBERS})
 
 
-def _lift(rows: Tensor, problem: MarginProblem) -> Tensor:
-    """Find the least factor ≥ 1 that makes W satisfy all inequalities with b > 0."""
+def _lift(rows: Tensor, noise: Tensor, problem: MarginProblem) -> Tensor:
+    """Find the least factor ≥ 1 that makes W satisfy all inequalities with b > 0.
+
+    It is infinite if a row is not positive by more than rounding.
+    """
     counts = problem.mask & ~problem.equality & (problem.bound > 0)
-    factor = (problem.bound / rows).where(rows > 0, torch.inf)
+    factor = (problem.bound / rows).where(rows > noise, torch.inf)
     return _largest(factor.where(counts, 1.0)).clamp_min(1.0)
 
 
@@ -131,7 +148,14 @@ def _numbers(name: str, value: Array, problem: MarginProblem, shape: tuple[int, 
 
 
 @one_thread
-def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Array) -> Certificate:
+def certify(
+    problem: MarginProblem,
+    norm: str | float | Norm,
+    W: Array,
+    dual: Array,
+    *,
+    exact: bool = False,
+) -> Certificate:
     """Bracket ``min ‖W‖`` over the rows of a problem by any W and any multipliers.
 
     Args:
@@ -139,6 +163,8 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
         norm: "fro", "nuc", a number p > 1, or a norm object.
         W: ``(*B, d, e)``; not finite where ``dual`` is to prove infeasibility.
         dual: ``(*B, M)``, one multiplier per row, up to a positive factor per problem.
+        exact: evaluate everything in rational numbers, and roots and powers to 50 digits. Slow: a
+            second a problem. An infeasible problem is one whose rows contradict each other exactly.
 
     Returns:
         A :class:`Certificate`. Bad numbers do not raise; the certificate reports them.
@@ -156,17 +182,20 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
     W = _numbers("W", W, problem, problem.shape)
     dual = _numbers("dual", dual, problem, (problem.M,))
     problem = problem.as_dtype(torch.float64)
+    if exact:
+        return _exactly(certify(problem, norm, W, dual), problem, norm, W, dual)
     length = problem.lengths()
     lower, dual_error, valid, total = _dual_side(problem, norm, dual)
     finite = torch.isfinite(torch.linalg.vector_norm(W, ord=torch.inf, dim=(-2, -1)))
     eps = torch.finfo(dtype).eps
-    cancels = max(_CANCELS, 16 * eps)
+    cancels = _CANCELS * eps
+    limits = tolerance(norm, dtype), cancels
     if bool(finite.all()):
-        upper, primal = _primal_side(problem, norm, W, length, eps)
+        upper, primal, rounding = _primal_side(problem, norm, W, length, eps)
         gap = _gap(lower, upper)
-        return Certificate(gap, primal, dual_error, lower, upper, tolerance(norm, dtype), cancels)
+        return Certificate(gap, primal, dual_error, lower, upper, rounding, *limits)
     W = W.where(finite[..., None, None], 0.0)
-    upper, primal = _primal_side(problem, norm, W, length, eps)
+    upper, primal, rounding = _primal_side(problem, norm, W, length, eps)
     proof = torch.maximum(dual_error, _cancelling(problem, valid, total, length))
     proved = ~finite & (lower > 0) & (proof <= cancels)
     return Certificate(
@@ -175,9 +204,23 @@ def certify(problem: MarginProblem, norm: str | float | Norm, W: Array, dual: Ar
         dual_error.where(finite, proof),
         lower.masked_fill(proved, torch.inf),
         upper.where(finite, torch.inf),
-        tolerance(norm, dtype),
-        cancels,
+        rounding,
+        *limits,
     )
+
+
+def _exactly(
+    plain: Certificate, problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor
+) -> Certificate:
+    """Replace the numbers of a certificate by exact ones."""
+    from attnmargin.margin.exact.certificate import ExactNumbers, exact_numbers
+
+    numbers = {name: getattr(plain, name).clone() for name in ExactNumbers._fields}
+    for index in problem.members():
+        found = exact_numbers(problem[index], norm, W[index], dual[index])
+        for name, value in found._asdict().items():
+            numbers[name][index] = value
+    return replace(plain, **numbers)
 
 
 def _cancelling(problem: MarginProblem, valid: Tensor, total: Tensor, length: Tensor) -> Tensor:
@@ -213,20 +256,30 @@ def _dual_side(
 
 def _primal_side(
     problem: MarginProblem, norm: Norm, W: Tensor, length: Tensor, eps: float
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the upper bound, ``‖W‖`` scaled up for its inequalities, and the worst violation.
 
     A violation beyond the rounding of the row's value counts relative to its bound, or to
-    ``‖a‖ ‖W‖`` if the bound is zero.
+    ``‖a‖ ‖W‖`` if the bound is zero. The third number is what rounding the entries of W does to
+    the value of its most demanding row: no W in floating point can have a smaller gap.
     """
     rows = problem.apply(W)
     missing = problem.bound - rows
     violation = missing.abs().where(problem.equality, missing.clamp_min(0.0))
     frobenius = Frobenius().value(W)
     size = length * frobenius.unsqueeze(-1)
-    relative = _ratio((violation - _ROUNDING * eps * size).clamp_min(0.0), problem.bound.abs())
+    there = problem.mask & (problem.bound != 0)
+    coarse = (
+        _largest(_ratio(_ROUNDING * eps * size, problem.bound.abs()).where(there, 0.0)) > _SMALL
+    )
+    if bool(coarse.any()):  # |a|ᵀ|W| is never above ‖a‖ ‖W‖, but slower
+        size = problem.sizes(W).where(coarse.unsqueeze(-1), size)
+    noise = _ROUNDING * eps * size
+    relative = _ratio((violation - noise).clamp_min(0.0), problem.bound.abs())
     relative = relative.where(problem.bound != 0, _ratio(violation, size))
-    lift = _lift(rows, problem)
+    lift = _lift(rows, noise, problem)
     value = frobenius if isinstance(norm, Frobenius) else norm.value(W)
     upper = (value * lift).masked_fill(torch.isinf(lift), torch.inf)
-    return upper, _largest(relative.where(problem.mask, 0.0))
+    risky = there & (missing >= -noise)  # rounding can break it
+    demand = _largest(_ratio(size, problem.bound.abs()).where(risky, 0.0))
+    return upper, _largest(relative.where(problem.mask, 0.0)), _ROUNDED * eps * demand

@@ -93,6 +93,11 @@ class MarginProblem(Summarised):
         image = self.query @ W.mT  # (*B, Q, d)
         return (self._grouped(self.left) * image.unsqueeze(-2)).sum(-1).flatten(-2)
 
+    def sizes(self, W: Tensor) -> Tensor:
+        """Compute ``|left_m|ᵀ |W| |right_m|``, ``(*B, M)``: rounding of a row is relative to it."""
+        image = self.query.abs() @ W.abs().mT
+        return (self._grouped(self.left).abs() * image.unsqueeze(-2)).sum(-1).flatten(-2)
+
     def adjoint(self, dual: Tensor) -> Tensor:
         """Compute ``Σ_m dual_m left_m right_mᵀ``, ``(*B, d, e)``, for dual of shape ``(*B, M)``."""
         keys = (self._grouped(self.left) * self._grouped(dual).unsqueeze(-1)).sum(-2)

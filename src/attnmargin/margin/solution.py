@@ -13,17 +13,16 @@ from attnmargin.base.arrays import floats, integers
 from attnmargin.base.display import Summarised, range_words, shape_words, tally_words
 from attnmargin.base.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.base.npz import read_npz, write_npz
-from attnmargin.margin.certificate import Certificate, Status, certify, tolerance
+from attnmargin.margin.certificate import Certificate, Status, certify
 from attnmargin.margin.explain import explain_infeasible
-from attnmargin.margin.norms import Frobenius, Norm, as_norm
+from attnmargin.margin.norms import Norm, as_norm
 from attnmargin.margin.problem import LAST_TOKEN, MarginProblem
+from attnmargin.margin.support import Decision, decide_support
 from attnmargin.version import VERSION
 
-# A row counts as tight when its slack, relative to its bound, is below this multiple of the
-# certificate's tolerance, or when it is rounding: this many units in the last place of ‖row‖ ‖W‖.
-_TIGHT, _ROUNDING = 1e3, 64
-
-
+# Largest gap and violation of a solution whose tight rows can be told from the others. Where ‖W‖
+# is a million times that of a single row, rounding keeps the Frobenius gap above 1e-12.
+_DECIDES = 1e-9
 # Singular values above this share of the largest count for the rank.
 _RANK = 1e-7
 
@@ -45,6 +44,7 @@ class Solution(Summarised):
     certificate: Certificate
     iterations: Tensor  # int (*B,)
     rank_limit: int | None = None
+    decision: Decision | None = None  # which rows are tight, where an exact method found it out
 
     def summary(self) -> dict[str, str]:
         """Return status, norm, margin and size, by name."""
@@ -74,6 +74,22 @@ class Solution(Summarised):
     def optimal(self) -> Tensor:
         """Whether each status is optimal, bool ``(*B,)``."""
         return torch.as_tensor(np.asarray(self.status) == Status.OPTIMAL, device=self.W.device)
+
+    @property
+    def feasible(self) -> Tensor:
+        """Whether W proves that some weights satisfy all rows, bool ``(*B,)``.
+
+        W need not be optimal for that: if every row asks for a positive margin, it is enough that
+        all margins of W are positive.
+        """
+        proof, problem = self.certificate, self.problem
+        scalable = ((problem.bound > 0) & ~problem.equality | ~problem.mask).all(-1)
+        return torch.isfinite(proof.upper) & ((proof.primal <= proof.tolerance) | scalable)
+
+    @property
+    def infeasible(self) -> Tensor:
+        """Whether the multipliers prove that no weights satisfy all rows, bool ``(*B,)``."""
+        return torch.as_tensor(np.asarray(self.status) == Status.INFEASIBLE, device=self.W.device)
 
     @cached_property
     def value(self) -> Tensor:
@@ -108,17 +124,28 @@ class Solution(Summarised):
     def support(self) -> Tensor:
         """Inequality rows that hold with equality (paper A, Definition 2), bool ``(*B, M)``.
 
-        If a problem is infeasible, the rows of the proof.
+        If a problem is infeasible, the rows of the proof. Rows that are ``doubtful`` are left out.
         """
-        problem = self.problem.as_dtype(torch.float64)
-        W = self.W.to(torch.float64)
-        size = Frobenius().value(W).unsqueeze(-1)
-        rounding = _ROUNDING * torch.finfo(self.W.dtype).eps
-        share = _TIGHT * tolerance(self.norm, torch.float64)
-        allowed = share * problem.bound.abs() + rounding * problem.lengths() * size
-        tight = (problem.apply(W) - problem.bound).abs() <= allowed
-        proof = (self.dual != 0) & torch.isnan(size)
-        return problem.mask & ((tight & ~problem.equality) | proof)
+        proof = (self.dual != 0) & torch.isnan(self.value).unsqueeze(-1)
+        return self.problem.mask & ((self.rows.tight & ~self.problem.equality) | proof)
+
+    @property
+    def doubtful(self) -> Tensor:
+        """Inequality rows of which it is not known if they hold with equality, bool ``(*B, M)``."""
+        return self.rows.doubtful & ~self.problem.equality
+
+    @cached_property
+    def rows(self) -> Decision:
+        """Which rows are tight, and of which it is not known; equalities included."""
+        if self.decision is not None:
+            return self.decision
+        finite = ~torch.isnan(self.value)
+        W = self.W.where(finite[..., None, None], 0.0)
+        found = decide_support(self.problem, self.norm, W, self.dual)
+        known = (self.certificate.worst <= max(_DECIDES, self.certificate.tolerance)).unsqueeze(-1)
+        there = finite.unsqueeze(-1)
+        doubtful = found.doubtful | (~known & self.problem.mask)
+        return Decision(found.tight & there & ~doubtful, doubtful & there)
 
     def __getitem__(self, index: Any) -> "Solution":
         """Return members of the batch, indexed like a tensor."""
@@ -129,6 +156,7 @@ class Solution(Summarised):
             dual=self.dual[index],
             certificate=self.certificate[index],
             iterations=self.iterations[index],
+            decision=None if self.decision is None else self.decision[index],
         )
 
     def to(self, device: torch.device | str) -> "Solution":
@@ -140,6 +168,7 @@ class Solution(Summarised):
             dual=self.dual.to(device),
             certificate=self.certificate.to(device),
             iterations=self.iterations.to(device),
+            decision=None if self.decision is None else self.decision.to(device),
         )
 
     def raise_for_status(self) -> Self:
@@ -224,6 +253,16 @@ def support_tokens(solution: Solution) -> Tensor:
         >>> am.selections.support_tokens(am.solve(problem)).tolist()
         [[False, True, False]]
     """
+    return _of_tokens(solution, solution.support)
+
+
+def doubtful_tokens(solution: Solution) -> Tensor:
+    """Find the tokens of which it is not known if they are support tokens, shaped the same."""
+    return _of_tokens(solution, solution.doubtful)
+
+
+def _of_tokens(solution: Solution, marked: Tensor) -> Tensor:
+    """Mark the tokens that lose in the marked rows, bool ``(*B, n, T)`` or ``(*B, n, K, T)``."""
     problem = solution.problem
     names, batch = problem.names, problem.batch_shape
     graph = bool((names.position == LAST_TOKEN).any())
@@ -233,6 +272,6 @@ def support_tokens(solution: Solution) -> Tensor:
     rows = (*batch, Q, problem.M // Q)
     guards = torch.zeros(*rows[:-1], rows[-1] + 1, dtype=torch.bool, device=problem.left.device)
     other = names.other.expand(*batch, problem.M).reshape(rows)
-    guards.scatter_(-1, other, solution.support.reshape(rows))
+    guards.scatter_(-1, other, marked.reshape(rows))
     K = int(names.position.max()) + 1
     return guards.unflatten(-2, (Q // K, K)) if K > 0 else guards

@@ -96,7 +96,7 @@ class Confirmation(Summarised):
         if self.prediction.head is not None:
             return "train longer, or with smaller steps"
         found = locality(data, self.selection[index], self.prediction.norm)
-        if not bool(found.feasible):
+        if bool(found.solution.infeasible):
             return (
                 "no direction selects these tokens alone; either training is not at its end, or "
                 "tokens that are equal, or have equal scores, share the attention"

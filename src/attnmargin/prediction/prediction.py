@@ -18,7 +18,6 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import finite_problem, token_problem
-from attnmargin.margin.certificate import Status
 from attnmargin.margin.implied import check_parameter, implied_norm
 from attnmargin.margin.norms import LARGEST_POWER, LEAST_POWER, Norm
 from attnmargin.margin.solution import Solution
@@ -91,7 +90,7 @@ class Prediction(Summarised):
     @property
     def feasible(self) -> Any:
         """Whether any W makes this selection, a bool or an array of them."""
-        return self.solution.status == Status.OPTIMAL
+        return self.solution.feasible.cpu().numpy()[()]
 
     @property
     def theorems(self) -> list[Check]:

@@ -51,8 +51,10 @@ class Answer(Protocol):
 def headline(prediction: Answer, words: Words) -> str:
     """Say in one sentence what attention will select."""
     picked = listing(selected_words(words, prediction.chosen))
-    if prediction.solution.status != Status.OPTIMAL:
+    if prediction.solution.status == Status.INFEASIBLE:
         return f"No attention weights can select {picked} together"
+    if not bool(prediction.solution.feasible):
+        return f"It is not known whether any attention weights select {picked} together"
     if prediction.verdict == Verdict.DEPENDS:
         return f"Attention may learn to select {picked}: it depends on where training begins"
     surely = "will" if prediction.verdict == Verdict.GUARANTEED else "should"

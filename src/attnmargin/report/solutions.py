@@ -1,6 +1,6 @@
 """Solutions and their certificates as records, ready for JSON."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +8,14 @@ import numpy as np
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.npz import read_npz
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.alternatives import uniqueness
-from attnmargin.margin.certificate import Certificate, Status
+from attnmargin.margin.certificate import Certificate, Status, certify
 from attnmargin.margin.explain import explain_infeasible, row_words
 from attnmargin.margin.problem import RowNames
 from attnmargin.margin.solution import Solution
 from attnmargin.report.numbers import number
+from attnmargin.selections.exact import exact_locality
 
 
 def _proof_numbers(certificate: Certificate, index: tuple[int, ...]) -> dict[str, Any]:
@@ -73,15 +75,24 @@ def solution_record(solution: Solution) -> dict[str, Any]:
     }
 
 
-def verification_record(file: Path) -> dict[str, Any]:
-    """Compare what the numbers in a solution file prove with what the file claims."""
+def verification_record(
+    file: Path, exact: bool = False, data: AttentionData | None = None
+) -> dict[str, Any]:
+    """Compare what the numbers in a solution file prove with what the file claims.
+
+    Exactly, if asked; with data, also whether the selections are locally optimal.
+    """
     solution = Solution.load(file)
+    if exact:
+        proof = certify(solution.problem, solution.norm, solution.W, solution.dual, exact=True)
+        solution = replace(solution, certificate=proof)
+    local = None if data is None else exact_locality(data, solution)
     claimed = read_npz(file, needs=("status",))["status"]
     if claimed.shape != tuple(solution.problem.batch_shape):
         needs = f"one status per problem, {tuple(solution.problem.batch_shape)}"
         raise InputError("status", f"shape {claimed.shape}", needs)
     results = []
-    for index in solution.problem.members():
+    for place, index in enumerate(solution.problem.members()):
         proved = _status(solution.status, index)
         claim = str(claimed[index])
         results.append(
@@ -90,8 +101,11 @@ def verification_record(file: Path) -> dict[str, Any]:
                 "claimed": claim,
                 "proved": str(proved),
                 **_proof_numbers(solution.certificate, index),
+                "feasible": bool(solution.feasible[index]),
                 "holds": claim == proved != Status.INACCURATE,
             }
+            | ({} if local is None else {"local": str(local[place])})
         )
     holds = all(result["holds"] for result in results)
-    return {"file": str(file), "norm": solution.norm.name, "holds": holds, "results": results}
+    head = {"file": str(file), "norm": solution.norm.name, "exact": exact, "holds": holds}
+    return head | {"results": results}

@@ -4,6 +4,7 @@ from attnmargin.attention.score import high_tokens, low_tokens, score_gaps, tied
 from attnmargin.margin.solution import support_tokens
 from attnmargin.selections.composition import optimal_composition
 from attnmargin.selections.cones import in_direction_cone, score_barrier
+from attnmargin.selections.exact import exact_locality
 from attnmargin.selections.local_optimality import (
     Locality,
     label_margin,
@@ -15,6 +16,7 @@ from attnmargin.selections.search import Search, local_selections
 __all__ = [
     "Locality",
     "Search",
+    "exact_locality",
     "high_tokens",
     "in_direction_cone",
     "label_margin",

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import barrier, high_tokens, low_tokens
-from attnmargin.attention.softmax import logits
+from attnmargin.attention.softmax import relative_logits
 from attnmargin.base.arrays import Array, floats
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
@@ -28,7 +28,7 @@ def score_barrier(data: AttentionData, W: Array, selection: Array) -> Tensor:
         >>> float(am.selections.score_barrier(data, W, [1]))
         1.0
     """
-    a = logits(data, W)
+    a = relative_logits(data, W)
     masks = low_tokens(data, selection), high_tokens(data, selection)
     shape = torch.broadcast_shapes(a.shape, masks[0].shape)
     inner = data.z.ndim - data.X.ndim + 2  # (n,) or (n, K)

@@ -1,9 +1,9 @@
 """Local optimality of a selection, and the label margin that a choice of tokens gives."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import final
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,17 +11,13 @@ from attnmargin.attention.score import high_tokens
 from attnmargin.attention.selection import check_selection
 from attnmargin.base.arrays import Array
 from attnmargin.base.display import Summarised, shape_words, share_words
-from attnmargin.base.errors import InputError
+from attnmargin.base.errors import InaccurateError, InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
-from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Norm
-from attnmargin.margin.solution import Solution, support_tokens
+from attnmargin.margin.solution import Solution, doubtful_tokens, support_tokens
 from attnmargin.solvers.entry import solve
 
-# Largest gap and violation of a solution whose support tokens can be told from the others. Where
-# ‖W‖ is a million times that of a single row, rounding keeps the Frobenius gap above 1e-12.
-_DECIDES = 1e-9
 # Multipliers below this share of the largest may be zero; norms closer than this are the same.
 _MULTIPLIER, _SAME = 1e-6, 1e-9
 
@@ -33,8 +29,9 @@ class Locality(Summarised):
 
     solution: Solution
     feasible: Tensor  # bool (*S,)
-    undecided: Tensor  # bool (*S,): neither a solution nor a contradiction was proved
+    undecided: Tensor  # bool (*S,): rounding hides whether it is feasible, or what pulls away
     support: Tensor  # bool (*S, n, T): the support tokens
+    doubtful: Tensor  # bool (*S, n, T): tokens that may or may not be support tokens
     pull: Tensor  # bool (*S, n, T): support tokens whose score is not lower: they pull away
     local: Tensor  # bool (*S,): feasible, and nothing pulls away
     marginal: Tensor  # bool (*S,): not local, but W is the same without the tokens that pull
@@ -68,25 +65,34 @@ def locality(data: AttentionData, selection: Array, norm: str | float | Norm = "
     """
     index = check_selection(data, selection)
     solution = solve(token_problem(data.X, data.z, index, data.mask), norm)
-    infeasible = torch.as_tensor(np.asarray(solution.status) == Status.INFEASIBLE)
-    proof = solution.certificate
-    worst = torch.stack((proof.gap, proof.primal, proof.dual)).amax(0)
-    feasible = worst <= max(_DECIDES, proof.tolerance)
-    undecided = ~feasible & ~infeasible.to(feasible.device)
-    support = support_of(data, solution)
-    pull = support & high_tokens(data, index)
+    feasible, high = solution.feasible, high_tokens(data, index)
+    support, doubtful = support_of(data, solution), doubtful_of(data, solution)
+    pull = support & high
     inner = tuple(range(len(solution.problem.batch_shape), pull.ndim))
-    local = feasible & ~pull.any(inner)
-    marginal = _marginal(solution, pull, feasible & ~local)
-    return Locality(solution, feasible, undecided, support, pull, local, marginal)
+    pulled, perhaps = pull.any(inner), (doubtful & high).any(inner)
+    local = feasible & ~pulled & ~perhaps
+    undecided = (~feasible & ~solution.infeasible) | (feasible & ~pulled & perhaps)
+    marginal = _marginal(solution, pull, feasible & pulled)
+    return Locality(solution, feasible, undecided, support, doubtful, pull, local, marginal)
 
 
 def support_of(data: AttentionData, solution: Solution) -> Tensor:
     """Mark the support tokens of a selection, ``(*S, n, T)`` or ``(*S, n, K, T)``."""
+    return _of_data(data, solution, support_tokens)
+
+
+def doubtful_of(data: AttentionData, solution: Solution) -> Tensor:
+    """Mark the tokens that may or may not be support tokens, shaped the same."""
+    return _of_data(data, solution, doubtful_tokens)
+
+
+def _of_data(
+    data: AttentionData, solution: Solution, marked: Callable[[Solution], Tensor]
+) -> Tensor:
     shape = (*solution.problem.batch_shape, *data.z.shape[data.X.ndim - 3 : -1], data.T)
     if data.T == 1:
         return torch.zeros(shape, dtype=torch.bool, device=data.X.device)
-    return support_tokens(solution).reshape(shape)
+    return marked(solution).reshape(shape)
 
 
 def _marginal(solution: Solution, pull: Tensor, asked: Tensor) -> Tensor:
@@ -135,6 +141,11 @@ def locally_optimal(
     if bool(found.undecided.any()):
         open_ones = found.solution[found.undecided] if found.undecided.ndim else found.solution
         open_ones.raise_for_status()
+        count = int(open_ones.doubtful.any(-1).sum())
+        raise InaccurateError(
+            f"undecided: rounding hides the support tokens of {count} selections; "
+            "see selections.locality(…).undecided"
+        )
     return found.local
 
 

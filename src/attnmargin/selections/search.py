@@ -109,22 +109,23 @@ class _Tally:
     def decide(self, selections: Tensor) -> Locality:
         """Solve selections ``(S, n)`` and count them."""
         found = locality(self.data, selections, self.norm)
-        self.searched += int((~found.undecided).sum())
+        known = ~found.undecided & ~found.doubtful.flatten(1).any(-1)
+        self.searched += int(known.sum())
         self.feasible += int(found.feasible.sum())
-        self._count_optimal_support(selections, found)
+        self._count_optimal_support(selections, found, known)
         apart = self._inside_cone(selections, found) != found.local
-        self.outside += int((apart & ~found.undecided).sum())
+        self.outside += int((apart & known).sum())
         if bool(found.local.any()):
             self.selections.append(selections[found.local])
         if bool(found.marginal.any()):
             self.marginal.append(selections[found.marginal])
         return found
 
-    def _count_optimal_support(self, selections: Tensor, found: Locality) -> None:
+    def _count_optimal_support(self, selections: Tensor, found: Locality, known: Tensor) -> None:
         best = self.best.expand_as(selections)
         guards = found.support.gather(-1, best.unsqueeze(-1))[..., 0].flatten(1)
         other = (selections != best).flatten(1)
-        asked = found.feasible & other.any(-1)
+        asked = known & found.feasible & other.any(-1)
         self.no_support += int((asked & ~(guards & other).any(-1)).sum())
         self.not_all_support += int((asked & (other & ~guards).any(-1)).sum())
 
@@ -133,7 +134,7 @@ class _Tally:
         data = self.data
         W = found.solution.W.where(found.feasible[:, None, None], 0.0)
         flat = sequences(data)
-        a = torch.einsum("ntd,sde,ne->snt", flat.X[0], W, flat.z[0])
+        a = torch.einsum("ntd,sde,ne->snt", flat.relative[0], W, flat.z[0])
         masks = (f(data, selections).flatten(1, -2) for f in (low_tokens, high_tokens))
         wall = barrier(a, *masks)
         # A support token of high score stands level with the best low one, up to rounding.

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
+from attnmargin.solvers.settle import inaccurate, settled
 
 
 @one_thread
@@ -88,7 +88,9 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
     solution = _solve_by(problem, norm, warm, compiled if usable else together)
     if warm is not None and not _is_frobenius(norm):
         solution = _second_opinion(solution, compiled if usable else together)
-    return _second_opinion(solution, together) if usable else solution
+    if usable:
+        solution = _second_opinion(solution, together)
+    return settled(solution)
 
 
 def _limited(convex: Solution, rank: int) -> Solution:
@@ -125,6 +127,9 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
     if _is_frobenius(norm):
         rows = None if warm is None else warm.rows()
         return _deliver(problem, norm, *solve_frobenius(problem, rows, method))
+    if isinstance(norm, Nuclear) and min(problem.shape) == 1:  # its norm is its length
+        name = FROBENIUS_METHODS[INTERIOR_METHODS.index(method)]
+        return _deliver(problem, norm, *solve_frobenius(problem, None, name))
     if isinstance(norm, Lp):
         answer = solve_lp(problem, norm.p, warm, method)
     else:
@@ -152,7 +157,11 @@ def _deliver(
     """Convert the answer of a method to the dtype of the problem, and certify it."""
     infeasible = outcome == INFEASIBLE
     if bool(infeasible.any()):
-        W = W.masked_fill(infeasible[..., None, None], torch.nan)
+        none = torch.full_like(W, torch.nan)
+        # Before multipliers are rounded: afterwards a near contradiction looks like one.
+        proof = certify(problem.as_dtype(W.dtype), norm, none, dual)
+        proved = infeasible & torch.isinf(proof.lower)
+        W = none.where(proved[..., None, None], W)
     dtype = problem.left.dtype
     W, dual = W.to(dtype), dual.to(dtype)
     return Solution(problem, norm, W, dual, certify(problem, norm, W, dual), iterations)
@@ -161,7 +170,7 @@ def _deliver(
 def _second_opinion(solution: Solution, method: str) -> Solution:
     """Solve the inaccurate members by another method, and keep answers with a better proof."""
     problem, norm = solution.problem, solution.norm
-    doubtful = torch.from_numpy(np.asarray(solution.status == Status.INACCURATE))
+    doubtful = inaccurate(solution)
     if not bool(doubtful.any()):
         return solution
     members = problem[doubtful]

@@ -77,6 +77,11 @@ def holds(check: Check) -> Tensor:
     return torch.as_tensor(np.asarray(check.outcome == Outcome.HOLDS))
 
 
+def fails(answer: Any) -> Tensor:
+    """Return where an outcome is "fails", bool ``(*B,)``."""
+    return torch.as_tensor(np.asarray(answer == Outcome.FAILS))
+
+
 def decided(check: Check) -> Tensor:
     """Return where a check holds or fails, bool ``(*B,)``."""
     return torch.as_tensor(np.asarray(check.outcome != Outcome.UNDECIDABLE))

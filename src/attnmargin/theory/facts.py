@@ -115,8 +115,13 @@ class Facts:
 
     @cached_property
     def feasible(self) -> Tensor:
-        """Whether the optimal tokens can be separated, bool ``(*B,)``."""
-        return self.solution.optimal
+        """Whether some W separates the optimal tokens, bool ``(*B,)``."""
+        return self.solution.feasible
+
+    @cached_property
+    def settled(self) -> Tensor:
+        """Whether it is known that some W separates them, or that none does, bool ``(*B,)``."""
+        return self.feasible | self.solution.infeasible
 
     @cached_property
     def support(self) -> Tensor:
@@ -200,22 +205,32 @@ class Facts:
     def reach(self) -> Tensor:
         """A of paper A, (53): the largest logit, or difference of two, that ‖W_mm‖ allows."""
         flat = sequences(self.data)
-        between = torch.cdist(flat.X, flat.X).amax((-2, -1))
+        between = torch.cdist(flat.relative, flat.relative).amax((-2, -1))
         longest = torch.linalg.vector_norm(flat.X, dim=-1).amax(-1)
         pairs = torch.maximum(between, longest) * torch.linalg.vector_norm(flat.z, dim=-1)
         return pairs.amax(-1).reshape(self.data.batch_shape) * self.solution.value
 
-    @cached_property
+    @property
     def one_sided(self) -> Tensor:
         """Whether some u has ``y_i uᵀz_i > 0`` for all i, bool ``(*B,)``.
 
         Along ``v uᵀ`` the loss then falls wherever scores under the softmax vary at all, since
         ``⟨∇L(W), v uᵀ⟩ = (1/n) Σ ℓ'_i Var_{s_i}(γ_i) y_i uᵀz_i``: no W is a stationary point.
         """
+        return self._side.feasible.reshape(self.data.batch_shape)
+
+    @property
+    def side_known(self) -> Tensor:
+        """Whether more than rounding decides that, bool ``(*B,)``."""
+        known = self._side.feasible | self._side.infeasible
+        return known.reshape(self.data.batch_shape)
+
+    @cached_property
+    def _side(self) -> Solution:
         flat = sequences(self.data)
         assert flat.y is not None
-        rows = margin_problem(flat.y.unsqueeze(-1) * flat.z, flat.z.new_ones(len(flat.z), 1, 1))
-        return solve(rows).optimal.reshape(self.data.batch_shape)
+        ones = flat.z.new_ones(len(flat.z), 1, 1)
+        return solve(margin_problem(flat.y.unsqueeze(-1) * flat.z, ones))
 
     @cached_property
     def searches(self) -> list[Search]:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from attnmargin.attention.losses import Loss
 from attnmargin.base.errors import InputError
-from attnmargin.theory.check import Check, Outcome, decided, holds, number, outcome
+from attnmargin.theory.check import Check, Outcome, decided, fails, holds, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.training.rates import lipschitz
 
@@ -38,17 +40,19 @@ def separable(facts: Facts) -> Check:
         "A",
         "(Att-SVM) is feasible",
         "Some weights put the best token of every sequence above all others.",
-        outcome(facts.feasible),
+        outcome(facts.feasible, facts.settled),
         {"margin": facts.solution.margin},
     )
 
 
 def assumption_a(facts: Facts) -> Check:
-    """Check that the loss falls, with bounded and Lipschitz slope, from least to best score."""
+    """Check that the loss falls, with bounded and Lipschitz slope, from least to best score.
+
+    Where its slope vanishes, as that of (1 − u)² does at the score one, it does not fall: there the
+    pull of a sequence shrinks faster than its softmax saturates, and its margin has another share.
+    """
     low, high = facts.interval
     loss = facts.goal.loss
-    falling = torch.isfinite(loss.value(low)) & torch.isfinite(loss.value(high))
-    falling = falling & (loss.falls(high) > 0) & (loss.value(low) >= loss.value(high))
     numbers: dict[str, Tensor] = {}
     try:
         M0, M1 = loss.constants(torch.maximum(low.abs(), high.abs()))
@@ -59,10 +63,36 @@ def assumption_a(facts: Facts) -> Check:
         "A",
         "Assumption A",
         "The loss falls with the score, with a slope that is bounded and does not jump.",
-        outcome(falling),
+        falling_between(loss, low, high, facts.rounding),
         numbers,
         f"loss {loss.name}, on the interval of the scores",
     )
+
+
+def falling_between(loss: Loss, low: Tensor, high: Tensor, rounding: Tensor) -> Any:
+    """Decide whether a loss falls from score low to high, which rounding can move, ``(*B,)``.
+
+    Returns an outcome, or an array of them.
+    """
+    falling = _falls(loss, low) & _falls(loss, high) & (loss.value(low) >= loss.value(high))
+    near = [_falls(loss, u + sign * rounding) for u in (low, high) for sign in (-1.0, 1.0)]
+    safe = near[0] & near[1] & near[2] & near[3]
+    broken = ~(near[0] | near[1]) | ~(near[2] | near[3]) | (loss.value(low) < loss.value(high))
+    # A score exactly where the slope vanishes or is infinite is meant to be there.
+    exact = ~torch.isfinite(loss.log_slope(low)) | ~torch.isfinite(loss.log_slope(high))
+    return outcome(falling, torch.where(falling, safe, broken | exact))
+
+
+def _falls(loss: Loss, u: Tensor) -> Tensor:
+    return torch.isfinite(loss.log_slope(u)) & (loss.falls(u) > 0)
+
+
+def under_a(facts: Facts, rest: Tensor, known: Tensor | None = None) -> Any:
+    """Decide what needs Assumption A and the rest, bool ``(*B,)``, decided where known."""
+    a = assumption_a(facts)
+    both = holds(a) & rest
+    refuted = ~rest if known is None else ~rest & known
+    return outcome(both, both | refuted | fails(a.outcome))
 
 
 def lemma_1(facts: Facts) -> Check:
@@ -72,9 +102,11 @@ def lemma_1(facts: Facts) -> Check:
         "A",
         "Lemma 1",
         "The predicted direction has a rank of at most the number of sequences.",
-        outcome(rank <= facts.queries, facts.feasible) if facts.of_A else Outcome.UNDECIDABLE,
+        outcome(rank <= facts.queries, facts.solution.optimal)
+        if facts.of_A
+        else Outcome.UNDECIDABLE,
         {
-            "rank": rank.double().where(facts.feasible, torch.nan),
+            "rank": rank.double().where(facts.solution.optimal, torch.nan),
             "sequences n": number(facts.queries),
         },
         "" if facts.of_A else _NOT_LP,
@@ -86,18 +118,19 @@ def lemma_2(facts: Facts) -> Check:
     # A sequence of which nothing is visible has the output zero.
     best = facts.goal.loss.value(facts.gamma.amax(-1).nan_to_num(neginf=0.0))
     at_best = best.mean(facts.inner(best)) if facts.inner(best) else best
+    varies = facts.score_range > 0
     return Check(
         "A",
         "Lemma 2",
         "Choosing the best token of every sequence gives the least loss that attention can reach.",
-        outcome(holds(assumption_a(facts)) & (facts.score_range > 0) & facts.feasible),
+        under_a(facts, varies & facts.feasible, facts.settled | ~varies),
         {"least loss": at_best},
     )
 
 
-def regular(facts: Facts) -> Tensor:
-    """Test what most theorems assume: Assumption A, unique optimal tokens and a solution."""
-    return holds(assumption_a(facts)) & facts.unique & facts.feasible
+def regular(facts: Facts) -> Any:
+    """Decide what most theorems assume: Assumption A, unique optimal tokens and a solution."""
+    return under_a(facts, facts.unique & facts.feasible, facts.settled | ~facts.unique)
 
 
 def theorem_2(facts: Facts) -> Check:
@@ -106,7 +139,7 @@ def theorem_2(facts: Facts) -> Check:
         "A",
         "Theorem 2",
         "The best weights of a given size turn to the predicted direction as the size grows.",
-        outcome(regular(facts)) if facts.of_A else Outcome.UNDECIDABLE,
+        regular(facts) if facts.of_A else Outcome.UNDECIDABLE,
         {"smallest score gap": facts.gap},
         "about regularisation paths, not about descent" if facts.of_A else _NOT_LP,
     )
@@ -120,7 +153,7 @@ def lemma_3(facts: Facts) -> Check:
         "A",
         "Lemma 3",
         "Factors K and Q that are at least as wide as this rank lose nothing.",
-        outcome(facts.feasible) if nuclear else Outcome.UNDECIDABLE,
+        outcome(facts.feasible, facts.settled) if nuclear else Outcome.UNDECIDABLE,
         {"rank": rank} if nuclear else {},
         "" if nuclear else "about the parameterisation W = K Qᵀ",
     )
@@ -138,7 +171,7 @@ def lemma_4(facts: Facts) -> Check:
     except InputError as error:
         return Check("A", "Lemma 4", _STEP, Outcome.UNDECIDABLE, {}, str(error))
     numbers = {"L_W, largest rate of change of the gradient": L, "step size 1/L_W": 1.0 / L}
-    return Check("A", "Lemma 4", _STEP, outcome(holds(assumption_a(facts))), numbers)
+    return Check("A", "Lemma 4", _STEP, assumption_a(facts).outcome, numbers)
 
 
 _STEP = "Gradient descent with steps below this size never raises the loss."
@@ -147,25 +180,26 @@ _STEP = "Gradient descent with steps below this size never raises the loss."
 def assumption_b1(facts: Facts) -> Check:
     """Check exactly that all tokens are support vectors."""
     rows, problem = facts.solution.support, facts.solution.problem
-    tight = (rows | ~problem.mask).all(-1)
+    tight = (rows | ~problem.mask).all(-1) & facts.feasible
+    slack = (problem.mask & ~rows & ~facts.solution.doubtful).any(-1) & facts.feasible
     share = (rows & problem.mask).sum(-1) / problem.mask.sum(-1).clamp_min(1)
     return Check(
         "A",
         "Assumption B.1",
         "Every token that is not selected lies exactly one margin below the selected one.",
-        outcome(facts.unique & facts.feasible & tight),
+        outcome(facts.unique & tight, ~facts.unique | tight | slack | facts.solution.infeasible),
         {"share of support tokens": share.to(torch.float64)},
     )
 
 
 def average_margin(facts: Facts) -> Check:
     """Check B.1 by the rule of the paper's figure 5."""
-    average = facts.margins.nanmean(-1)
+    average, exact = facts.margins.nanmean(-1), facts.solution.optimal
     return Check(
         "A",
         "Assumption B.1, by average margin",
         f"On average the others lie at most {AVERAGE_MARGIN} margins below the selected token.",
-        outcome(facts.feasible & (average < AVERAGE_MARGIN)),
+        outcome(exact & (average < AVERAGE_MARGIN), exact | facts.solution.infeasible),
         {"average margin": average, "rule": number(AVERAGE_MARGIN)},
         "the rule of the paper's experiments, weaker than B.1 itself",
     )
@@ -186,12 +220,13 @@ def assumption_b2(facts: Facts) -> Check:
 
 def theorem_3(facts: Facts) -> Check:
     """Check Theorem 3: there is no stationary point, and the norm diverges."""
-    b1, b2 = holds(assumption_b1(facts)), holds(assumption_b2(facts))
+    b1, b2 = assumption_b1(facts), assumption_b2(facts)
+    known = facts.solution.infeasible | (decided(b1) & decided(b2))
     return Check(
         "A",
         "Theorem 3",
         "Gradient descent never comes to rest: the weights grow without bound.",
-        outcome(holds(assumption_a(facts)) & facts.feasible & (b1 | b2))
+        under_a(facts, facts.feasible & (holds(b1) | holds(b2)), known)
         if facts.on_W
         else Outcome.UNDECIDABLE,
         {},
@@ -205,9 +240,7 @@ def theorem_3_by_queries(facts: Facts) -> Check:
         "A",
         "Theorem 3, by the queries",
         "The same, because label × query lies on one side of a plane for all sequences.",
-        outcome(holds(assumption_a(facts)) & facts.one_sided)
-        if facts.on_W
-        else Outcome.UNDECIDABLE,
+        under_a(facts, facts.one_sided, facts.side_known) if facts.on_W else Outcome.UNDECIDABLE,
         {},
         "not in the paper: ⟨∇L, v uᵀ⟩ < 0 for every W if y_i uᵀz_i > 0 for all i (docs/errata.md)"
         if facts.on_W
@@ -233,23 +266,27 @@ def theorem_4(facts: Facts) -> Check:
 def _equal_scores(facts: Facts) -> Any:
     """Decide Theorem 4: it fails without B.2, and if another selection is locally optimal."""
     b2 = assumption_b2(facts)
-    ready = holds(assumption_a(facts)) & facts.feasible
-    printed = ready & holds(b2)
+    single = under_a(
+        facts,
+        facts.feasible & holds(b2),
+        facts.solution.infeasible | (facts.feasible & decided(b2)),
+    )
+    printed = torch.as_tensor(np.asarray(single == Outcome.HOLDS))
     if facts.queries == 1 or not bool(printed.any()):
-        return outcome(printed, ~ready | decided(b2))
-    return outcome(torch.zeros_like(printed), ~printed | facts.several)
+        return single
+    return outcome(torch.zeros_like(printed), facts.several.where(printed, fails(single)))
 
 
 def theorem_5(facts: Facts) -> Check:
     """Check approximate B.2; the theorem does not say how small δ must be."""
     exact = holds(assumption_b2(facts))
     equal = theorem_4(facts)
-    fails = torch.as_tensor(equal.outcome == Outcome.FAILS) & exact
+    refuted = fails(equal.outcome) & exact
     return Check(
         "A",
         "Theorem 5",
         "The same where the scores of the other tokens are nearly equal.",
-        outcome(holds(equal), holds(equal) | fails) if facts.on_W else Outcome.UNDECIDABLE,
+        outcome(holds(equal), holds(equal) | refuted) if facts.on_W else Outcome.UNDECIDABLE,
         {"δ: largest difference of such scores": facts.spread},
         "how small δ must be is not said; for δ = 0 it is Theorem 4" if facts.on_W else _OF_W,
     )
@@ -273,7 +310,7 @@ def assumption_c(facts: Facts) -> Check:
 
 def theorem_6(facts: Facts) -> Check:
     """Check Theorem 6: global convergence from zero, after a first step that is long enough."""
-    ready = holds(assumption_a(facts)) & holds(assumption_c(facts)) & facts.feasible
+    c = assumption_c(facts)
     numbers = {}
     if facts.on_W and facts.goal.loss.always_falls:
         numbers = {FIRST_STEP: facts.first_step}
@@ -281,7 +318,9 @@ def theorem_6(facts: Facts) -> Check:
         "A",
         "Theorem 6",
         "From zero, after one long step, gradient descent selects the best token everywhere.",
-        outcome(ready, ready | decided(assumption_c(facts))) if facts.on_W else Outcome.UNDECIDABLE,
+        under_a(facts, holds(c) & facts.feasible, fails(c.outcome) | facts.solution.infeasible)
+        if facts.on_W
+        else Outcome.UNDECIDABLE,
         numbers,
         "it needs A and C; it prints a short first step, its proof takes a long one, and with "
         "short ones another locally optimal selection can win (docs/errata.md)"

@@ -5,9 +5,9 @@ from torch import Tensor
 
 from attnmargin.attention.score import low_tokens
 from attnmargin.margin.norms import Frobenius
-from attnmargin.theory.check import Check, Outcome, holds, number, outcome
+from attnmargin.theory.check import Check, Outcome, fails, holds, number, outcome
 from attnmargin.theory.facts import Facts
-from attnmargin.theory.paper_a import assumption_b1, regular, theorem_1
+from attnmargin.theory.paper_a import assumption_b1, regular, theorem_1, under_a
 
 
 def slack(facts: Facts) -> Tensor:
@@ -60,7 +60,7 @@ def theorem_7(facts: Facts) -> Check:
         "A",
         "Theorem 7",
         "Gradient descent that begins near the predicted direction stays with it.",
-        outcome(regular(facts)) if facts.on_W else Outcome.UNDECIDABLE,
+        regular(facts) if facts.on_W else Outcome.UNDECIDABLE,
         {
             "μ (the start has at least the correlation 1 − μ)": mu,
             "R (beyond this norm is no stationary point)": R,
@@ -99,17 +99,20 @@ def strong_d(facts: Facts) -> Check:
 
 
 def conjecture(facts: Facts) -> Check:
-    """Check the conjecture of Section 5.2: B.1 and D imply global convergence."""
+    """Check the conjecture of Section 5.2: B.1 and D imply global convergence.
+
+    It rests on Theorem 3, and so on Assumption A.
+    """
     b1, d = assumption_b1(facts), assumption_d(facts)
     both = holds(b1) & holds(d)
-    fails = torch.as_tensor((b1.outcome == Outcome.FAILS) | (d.outcome == Outcome.FAILS))
+    refuted = fails(b1.outcome) | fails(d.outcome)
     return Check(
         "A",
         "Conjecture of Section 5.2",
         "If B.1 and D hold, gradient descent selects the best token of every sequence.",
-        outcome(both, both | fails),
+        under_a(facts, both, both | refuted),
         {},
-        "a conjecture, stated for gradient descent on W",
+        "a conjecture, stated for gradient descent on W; it rests on Assumption A",
     )
 
 
@@ -164,7 +167,7 @@ def theorem_9(facts: Facts) -> Check:
         "A",
         "Theorem 9",
         "Within its cone, the best weights of growing size turn to a locally optimal direction.",
-        outcome(regular(facts)),
+        regular(facts),
         {"locally optimal selections found": facts.local_count},
         "about regularisation paths, not about descent",
     )

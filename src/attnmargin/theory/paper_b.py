@@ -10,7 +10,7 @@ from attnmargin.attention.score import scores
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.norms import Lp
 from attnmargin.selections.local_optimality import label_margin, locality
-from attnmargin.theory.check import Check, Outcome, number, outcome
+from attnmargin.theory.check import Check, Outcome, fails, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.theory.paper_a import regular
 from attnmargin.theory.paper_a_local import largest_pair, slack
@@ -27,7 +27,7 @@ def theorem_1(facts: Facts) -> Check:
         return Check("B", "Theorem 1", _PATHS, Outcome.UNDECIDABLE, {}, _NO_KQ)
     note = "about regularisation paths, not about descent"
     numbers = {"smallest score gap": facts.gap}
-    return Check("B", "Theorem 1", _PATHS, outcome(regular(facts)), numbers, note)
+    return Check("B", "Theorem 1", _PATHS, regular(facts), numbers, note)
 
 
 _PATHS = "The best weights of a given ℓp size turn to the predicted direction as it grows."
@@ -51,8 +51,9 @@ def _from_cone(facts: Facts, name: str, meaning: str, numbers: dict[str, Tensor]
     """Check a theorem about a start in the cone of Definition 5."""
     if facts.parameter == "KQ":
         return Check("B", name, meaning, Outcome.UNDECIDABLE, {}, _NO_KQ)
-    fails = ~regular(facts)
-    return Check("B", name, meaning, outcome(torch.zeros_like(fails), fails), numbers, _START)
+    refuted = fails(regular(facts))
+    never = outcome(torch.zeros_like(refuted), refuted)
+    return Check("B", name, meaning, never, numbers, _START)
 
 
 def theorem_2_b(facts: Facts) -> Check:
@@ -83,12 +84,12 @@ def assumption_b(facts: Facts) -> Check:
         return Check("B", "Assumption B", _LABELS, Outcome.UNDECIDABLE, {}, note)
     own = label_margin(facts.data, facts.best, facts.p)
     other = _best_swap(facts)
-    fails = (own <= 0) | (other >= own)
+    refuted = (own <= 0) | (other >= own)
     return Check(
         "B",
         "Assumption B",
         _LABELS,
-        outcome(torch.zeros_like(fails), fails),
+        outcome(torch.zeros_like(refuted), refuted),
         {"label margin": own, "largest after exchanging one token": other},
         "asked for all weights; refuted where exchanging one token does not lower the margin",
     )

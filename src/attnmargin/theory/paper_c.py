@@ -14,8 +14,11 @@ from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, tok
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
-from attnmargin.theory.check import Check, Outcome, holds, number, outcome
+from attnmargin.theory.check import Check, Outcome, decided, fails, holds, number, outcome
+from attnmargin.theory.paper_a import falling_between
 
+# Units in the last place of ‖c‖ ‖e‖ within which scores count as equal.
+_ROUNDING = 16
 # How far C Eᵀ may be from the identity.
 _IDENTITY = 1e-9
 
@@ -76,9 +79,18 @@ def assumption_1(facts: NextTokenFacts) -> Check:
     known = isinstance(facts.loss, Logistic | Exponential | Linear | Squared)
     if not known:
         return Check("C", "Assumption 1", meaning, Outcome.UNDECIDABLE, {}, "a loss of its own")
-    largest = 1.0 if facts.C is None else float((facts.C @ facts.E.mT).max())
-    good = not isinstance(facts.loss, Squared) or largest <= 1.0
-    return _row("Assumption 1", meaning, good, {"largest score": largest})
+    scores = torch.eye(2, dtype=torch.float64) if facts.C is None else facts.C @ facts.E.mT
+    falling = falling_between(facts.loss, scores.min(), scores.max(), _rounding(facts))
+    note = "at the score 1 the slope of (1 − u)² vanishes" if fails(falling) else ""
+    return Check("C", "Assumption 1", meaning, falling, {"largest score": scores.max()}, note)
+
+
+def _rounding(facts: NextTokenFacts) -> Tensor:
+    """Compute within which distance rounding hides whether scores are equal; zero without C."""
+    if facts.C is None:
+        return torch.zeros((), dtype=torch.float64)
+    sizes = [torch.linalg.vector_norm(x, dim=-1).max() for x in (facts.C, facts.E)]
+    return _ROUNDING * torch.finfo(torch.float64).eps * sizes[0] * sizes[1]
 
 
 def assumption_2(facts: NextTokenFacts) -> Check:
@@ -127,7 +139,7 @@ def acyclicity(facts: NextTokenFacts) -> Check:
 def feasible(facts: NextTokenFacts) -> Check:
     """Check that (Graph-SVM) has a solution."""
     meaning = "Some weights respect all priorities between tokens."
-    good = facts.solution.status == Status.OPTIMAL
+    good = bool(facts.solution.feasible)
     numbers = {"‖W_mm‖": float(facts.solution.value)} if good else {}
     return _row("(Graph-SVM) is feasible", meaning, good, numbers)
 
@@ -161,9 +173,17 @@ def _all(facts: NextTokenFacts, *checks: Any) -> bool:
 def theorem_1(facts: NextTokenFacts) -> Check:
     """Check Theorem 1: regularisation paths of acyclic data."""
     meaning = "Acyclic data: the best weights of growing size follow the priorities."
-    good = _all(facts, acyclicity, assumption_1, assumption_2, assumption_3, feasible)
-    good = good and facts.ordered
-    return _row("Theorem 1", meaning, good, {}, "about regularisation paths, not about descent")
+    rest = facts.ordered and _all(facts, acyclicity, assumption_2, assumption_3, feasible)
+    return Check("C", "Theorem 1", meaning, _with_1(facts, rest), {}, _PATHS)
+
+
+_PATHS = "about regularisation paths, not about descent"
+
+
+def _with_1(facts: NextTokenFacts, rest: bool) -> Any:
+    """Decide what needs Assumption 1 and the rest."""
+    a, others = assumption_1(facts), torch.tensor(rest)
+    return outcome(holds(a) & others, decided(a) | ~others)
 
 
 def theorem_2(facts: NextTokenFacts) -> Check:
@@ -172,8 +192,8 @@ def theorem_2(facts: NextTokenFacts) -> Check:
     if not facts.graphs.acyclic and not isinstance(facts.loss, Log):
         note = "it asks for a finite W_cyc; with this loss and cycles there need not be one"
         return Check("C", "Theorem 2", meaning, Outcome.UNDECIDABLE, {}, note)
-    good = facts.ordered and _all(facts, assumption_1, assumption_2, assumption_4, feasible)
-    return _row("Theorem 2", meaning, good, {}, "about regularisation paths, not about descent")
+    rest = facts.ordered and _all(facts, assumption_2, assumption_4, feasible)
+    return Check("C", "Theorem 2", meaning, _with_1(facts, rest), {}, _PATHS)
 
 
 def theorem_3(facts: NextTokenFacts) -> Check:

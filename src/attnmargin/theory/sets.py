@@ -34,7 +34,8 @@ _SHARED = "Some weights share the attention among the mixed tokens as the head w
 
 
 def _separable(solution: Solution, name: str, meaning: str) -> Check:
-    return Check("A", name, meaning, outcome(solution.optimal), {"norm": solution.value})
+    known = solution.feasible | solution.infeasible
+    return Check("A", name, meaning, outcome(solution.feasible, known), {"norm": solution.value})
 
 
 def _unique(data: AttentionData, share: Tensor) -> Check:

@@ -103,6 +103,7 @@ def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
 def advance_coefficients(
     G: Floats,
     gamma: Floats,
+    rise: Floats,
     hidden: Bools,
     lengths: Floats,
     base: Floats,
@@ -115,7 +116,7 @@ def advance_coefficients(
     B, N, T = gamma.shape
     tokens, sequences, h = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
     for i in range(B):
-        P = scores(gamma[i], hidden[i], a[i], tokens, sequences)
+        P = scores(gamma[i], rise[i], hidden[i], a[i], tokens, sequences)
         _advance(P, Coefficients(G[i], lengths[i], base[i], beta[i], h), rates[i], _rule(rules[i]))
 
 
@@ -214,6 +215,7 @@ def advance_entries(
     X: Floats,
     z: Floats,
     gamma: Floats,
+    rise: Floats,
     hidden: Bools,
     W: Floats,
     rates: Floats,
@@ -226,7 +228,7 @@ def advance_entries(
     image, keys = np.empty((N, d)), np.empty((N, d))
     D, dual = np.empty((d, e)), np.empty(d * e)
     for b in range(B):
-        P = scores(gamma[b], hidden[b], a, tokens, sequences)
+        P = scores(gamma[b], rise[b], hidden[b], a, tokens, sequences)
         data, rule, flat = Tokens(X[b], z[b], image, keys), _rule(rules[b]), W[b].reshape(d * e)
         _dualise(flat, dual, rule.p)
         for k in range(rates.shape[1]):
@@ -245,6 +247,7 @@ def advance_factors(
     X: Floats,
     z: Floats,
     gamma: Floats,
+    rise: Floats,
     hidden: Bools,
     K: Floats,
     Q: Floats,
@@ -259,7 +262,7 @@ def advance_factors(
     zQ, xK = np.empty((N, m)), np.empty((N, m))
     of_K, of_Q, duals = np.empty((d, m)), np.empty((e, m)), np.empty((2, max(d, e) * m))
     for b in range(B):
-        P = scores(gamma[b], hidden[b], a, tokens, sequences)
+        P = scores(gamma[b], rise[b], hidden[b], a, tokens, sequences)
         data, rule = Tokens(X[b], z[b], image, keys), _rule(rules[b])
         flat_K, flat_Q = K[b].reshape(d * m), Q[b].reshape(e * m)
         dual_K, dual_Q = duals[0, : d * m], duals[1, : e * m]

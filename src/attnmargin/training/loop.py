@@ -263,8 +263,10 @@ class _Session:
         """Take steps k to end, compiled if possible; ``slope`` belongs to step k."""
         if isinstance(rates[0], Planned) and self._compiles():
             assert self.goal.gamma is not None
+            assert self.goal.rise is not None
+            scores = self.goal.gamma.contiguous(), self.goal.rise.contiguous()
             loss = KERNEL_LOSSES.index(type(self.goal.loss))
-            self.weights.advance(self.goal.gamma, rates[0].between(k, end), loss, self.rule)
+            self.weights.advance(scores, rates[0].between(k, end), loss, self.rule)
             return
         for step in range(k, end):
             self._step(slope, rates, step)
@@ -298,9 +300,10 @@ class _Session:
         assert self.v is not None
         assert self.flat.y is not None
         o = (slope.s.unsqueeze(-2) @ self.flat.X).squeeze(-2)
-        u = self.flat.y * (o @ self.v).squeeze(-1)
         largest = slope.log_slope.amax(-1, keepdim=True)
-        pull = (slope.log_slope - largest).exp() * self.flat.y * self.goal.loss.falls(u)
+        largest = largest.where(torch.isfinite(largest), 0.0)
+        pull = (slope.log_slope - largest).exp() * self.flat.y
+        pull = pull if slope.falls is None else pull * slope.falls
         D = (pull.unsqueeze(-1) * o).sum(-2).unsqueeze(-1)
         return D, largest.unsqueeze(-1) - math.log(o.shape[-2])
 

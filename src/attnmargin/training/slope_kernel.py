@@ -10,7 +10,6 @@ import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats, jit
 
-_TINY = 1e-300
 # Logarithms above this can be exponentiated separately without loss.
 _REPRESENTABLE = -500.0
 # Terms with exponents below these change no digit.
@@ -21,6 +20,7 @@ class Scores(NamedTuple):
     """Token scores of one trial, and buffers for its logits and slope; N sequences of T tokens."""
 
     gamma: Floats  # (N, T) token scores
+    rise: Floats  # (N, T), the same up to a constant per sequence, without rounding of that
     hidden: Bools  # (N, T)
     a: Floats  # (N·T,) logits
     c: Floats  # (N·T,) negative gradient in the logits
@@ -33,10 +33,13 @@ class Scores(NamedTuple):
 
 
 @jit
-def scores(gamma: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: Floats) -> Scores:
+def scores(
+    gamma: Floats, rise: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: Floats
+) -> Scores:
     """Build Scores with buffers in two arrays, ``(2, N·T)`` and ``(5, N)``."""
     return Scores(
         gamma,
+        rise,
         hidden,
         a,
         tokens[0],
@@ -51,15 +54,16 @@ def scores(gamma: Floats, hidden: Bools, a: Floats, tokens: Floats, sequences: F
 
 @jit
 def _log_slope(loss: int, u: float) -> float:
-    """Compute log |ℓ'(u)|; :data:`attnmargin.training.loop.KERNEL_LOSSES` numbers the losses."""
+    """Compute log |ℓ'(u)|; :data:`attnmargin.training.loop.KERNEL_LOSSES` numbers the losses.
+
+    For ``(1 − u)²``, number 3, u is not enough: see :func:`_log_rest`.
+    """
     if loss == 0:
         return -math.log1p(math.exp(u)) if u < 30.0 else -u
     if loss == 1:
         return -u
     if loss == 2:
         return 0.0
-    if loss == 3:
-        return math.log(max(2.0 * abs(1.0 - u), _TINY))
     return -math.log(u)
 
 
@@ -67,26 +71,45 @@ def _log_slope(loss: int, u: float) -> float:
 def _sequence(P: Scores, i: int, top: int, loss: int) -> float:
     """Compute the softmax of sequence i; return the largest log-weight of tokens with a lift."""
     T = P.gamma.shape[1]
-    start, best = i * T, P.a[i * T + top]
+    start, best, level = i * T, P.a[i * T + top], P.rise[i, top]
     total, mean, second = 0.0, 0.0, -np.inf
     for t in range(T):
         if not P.hidden[i, t]:
             gap = P.a[start + t] - best
             value = math.exp(gap) if gap > _FAR else 0.0
             P.e[start + t] = value
-            lift = P.gamma[i, t] - P.gamma[i, top]
+            lift = P.rise[i, t] - level
             total += value
             mean += value * lift
             if lift != 0.0:
                 second = max(second, gap)
     u = P.gamma[i, top] + mean / total
-    P.sign[i] = -1.0 if loss == 3 and u > 1.0 else 1.0
-    P.total[i], P.shift[i] = total, best
-    if loss == 4 and u < 0.5:
+    P.sign[i], P.total[i], P.shift[i] = 1.0, total, best
+    if loss == 3:
+        P.log_k[i] = math.log(2.0) + _log_rest(P, i, top, second) - 2.0 * math.log(total)
+    elif loss == 4 and u < 0.5:
         P.log_k[i] = -_log_total_score(P, i, best)
     else:
         P.log_k[i] = _log_slope(loss, u) - math.log(total)
     return second + P.log_k[i]
+
+
+@jit
+def _log_rest(P: Scores, i: int, top: int, second: float) -> float:
+    """Compute ``log |1 − u|`` plus the log of the total, and its sign, without cancellation.
+
+    ``1 − u = (1 − γ) − Σ_t s_t l_t``, with γ of the most likely token. If γ is one, the sum is all
+    of it, relative to the largest log-weight ``second`` of tokens with a lift l.
+    """
+    T, best, level = P.gamma.shape[1], P.shift[i], P.rise[i, top]
+    start, rest = i * T, (1.0 - P.gamma[i, top]) * P.total[i]
+    scale = 0.0 if rest != 0.0 or second == -np.inf else second
+    for t in range(T):
+        lift = P.rise[i, t] - level
+        if lift != 0.0 and not P.hidden[i, t]:
+            rest -= lift * math.exp(P.a[start + t] - best - scale)
+    P.sign[i] = -1.0 if rest < 0.0 else 1.0
+    return scale + math.log(abs(rest)) if rest != 0.0 else -np.inf
 
 
 @jit
@@ -127,10 +150,10 @@ def slope(P: Scores, loss: int) -> float:
 def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
     """Compute c of sequence i, relative to e^largest: ``κ s l − s Σ κ s l``."""
     T = P.gamma.shape[1]
-    start, total = i * T, 0.0
+    start, total, level = i * T, 0.0, P.rise[i, top]
     factor = math.exp(P.log_k[i] - largest) if largest > _REPRESENTABLE else 0.0
     for t in range(T):
-        lift = P.gamma[i, t] - P.gamma[i, top]
+        lift = P.rise[i, t] - level
         P.c[start + t] = 0.0
         if lift == 0.0 or P.hidden[i, t]:
             continue

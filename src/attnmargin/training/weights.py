@@ -22,6 +22,8 @@ _PATIENCE = 4096
 # A squared norm below this many units in the last place of its value without cancellation is
 # rounding.
 _NOISE = 16
+# Scores and their rise, dense, ``(B, N, T)`` each: see :class:`attnmargin.attention.Objective`.
+Scores = tuple[Tensor, Tensor]
 
 
 @final
@@ -74,15 +76,15 @@ class Weights(ABC):
 
     @abstractmethod
     def logits(self) -> Tensor:
-        """Compute ``X W z``, ``(B, N, T)``."""
+        """Compute ``X W z`` up to a constant per sequence, ``(B, N, T)``."""
 
     @abstractmethod
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
         """Take one step; lr is ``(B, 1, 1)``."""
 
     @abstractmethod
-    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
-        """Take one compiled step per rate ``(B, steps)``, for scores ``(B, N, T)``."""
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
+        """Take one compiled step per rate ``(B, steps)``."""
 
     @abstractmethod
     def matrix(self) -> Tensor:
@@ -101,6 +103,8 @@ class Weights(ABC):
 class Coefficients(Weights):
     """``W = W₀ + Σ β_it x_it z_iᵀ``: gradient descent never leaves this form.
 
+    Since ``Σ_t β_it = 0``, the tokens may be taken without what they share.
+
     A step costs one product with the kernel ``G = (token Gram) ∘ (query Gram)``, whatever the
     width of the tokens: logits are ``a₀ + Gβ``, and ``‖∇‖_F² = cᵀGc``. If W must not move in the
     span of orthonormal matrices ``fixed`` ``(B, m, d, d)``, both the form and the kernel use the
@@ -110,16 +114,16 @@ class Coefficients(Weights):
     def __init__(self, flat: Sequences, W: Tensor, fixed: Tensor | None = None) -> None:
         self.flat, self.W, self.fixed = flat, W, fixed
         B, N, T, d = flat.X.shape
-        tokens = flat.X.reshape(B, N * T, d)
+        tokens = flat.relative.reshape(B, N * T, d)
         queries = flat.z.repeat_interleave(T, dim=-2)
         self.G = (tokens @ tokens.mT) * (queries @ queries.mT)
         # Lengths before the projection, because its rounding is relative to them.
         self.lengths = self.G.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
         if fixed is not None:
-            self.along = torch.einsum("bntd,bmde,bne->bntm", flat.X, fixed, flat.z)
+            self.along = torch.einsum("bntd,bmde,bne->bntm", flat.relative, fixed, flat.z)
             self.along = self.along.reshape(B, N * T, -1)
             self.G = self.G - self.along @ self.along.mT
-        self.base = (flat.X @ (flat.z @ W.mT).unsqueeze(-1)).reshape(B, N * T, 1)
+        self.base = (flat.relative @ (flat.z @ W.mT).unsqueeze(-1)).reshape(B, N * T, 1)
         self.beta, self.a = torch.zeros_like(self.base), self.base.clone()
         self.age = 0
 
@@ -127,7 +131,7 @@ class Coefficients(Weights):
     def pays(flat: Sequences) -> bool:
         """Check whether the kernel is cheaper than W itself, and its squares do not overflow."""
         _, N, T, d = flat.X.shape
-        sizes = [float(x.abs().max()) if x.numel() else 1.0 for x in (flat.X, flat.z)]
+        sizes = [float(x.abs().max()) if x.numel() else 1.0 for x in (flat.relative, flat.z)]
         plain = all(1e-8 < size < 1e8 for size in sizes)
         return plain and 4 * (2 * N * T * d + 2 * N * d * d) >= (N * T) ** 2
 
@@ -154,11 +158,11 @@ class Coefficients(Weights):
         else:
             self.a.addcmul_(factor, h)
 
-    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
         from attnmargin.training.kernel import advance_coefficients
 
         rows = (self.lengths[..., 0], self.base[..., 0], self.beta[..., 0], self.a[..., 0])
-        arrays = [self.G, gamma.contiguous(), self.flat.unseen(), *rows]
+        arrays = [self.G, *scores, self.flat.unseen(), *rows]
         _in_kernel(advance_coefficients, arrays, rates, loss, rule)
 
     def _penalised(
@@ -173,8 +177,7 @@ class Coefficients(Weights):
         return keep * c - pull * self.beta, keep * h - pull * self.a, largest
 
     def matrix(self) -> Tensor:
-        keys = (self.beta.reshape(self.flat.X.shape[:-1]).unsqueeze(-2) @ self.flat.X).squeeze(-2)
-        moved = keys.mT @ self.flat.z
+        moved = keys(self.flat, self.beta.reshape(self.flat.X.shape[:-1])).mT @ self.flat.z
         if self.fixed is not None:
             moved = moved - torch.einsum(
                 "bm,bmde->bde", (self.along.mT @ self.beta)[..., 0], self.fixed
@@ -190,8 +193,8 @@ class Coefficients(Weights):
 
 
 def keys(flat: Sequences, c: Tensor) -> Tensor:
-    """Compute ``Σ_t c_it x_it``, ``(B, N, d)``."""
-    return (c.unsqueeze(-2) @ flat.X).squeeze(-2)
+    """Compute ``Σ_t c_it x_it``, ``(B, N, d)``, for c that sums to zero over tokens."""
+    return (c.unsqueeze(-2) @ flat.relative).squeeze(-2)
 
 
 class Movable(Weights):
@@ -229,11 +232,11 @@ class Entries(Movable):
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
         self.W = rule.step(self.W, self._direction(slope), slope.log_scale, lr)
 
-    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
         from attnmargin.training.kernel import advance_entries
 
         self.W = self.W.clone(memory_format=torch.contiguous_format)
-        arrays = [*self.flat.dense(), gamma.contiguous(), self.flat.unseen(), self.W]
+        arrays = [*self.flat.dense(), *scores, self.flat.unseen(), self.W]
         _in_kernel(advance_entries, arrays, rates, loss, rule)
 
     def matrix(self) -> Tensor:
@@ -261,7 +264,7 @@ class Factors(Movable):
 
     def logits(self) -> Tensor:
         image = (self.flat.z @ self.Q) @ self.K.mT
-        return self.flat.seen((self.flat.X @ image.unsqueeze(-1)).squeeze(-1))
+        return self.flat.seen((self.flat.relative @ image.unsqueeze(-1)).squeeze(-1))
 
     def _directions(self, slope: Slope) -> tuple[Tensor, Tensor]:
         """Compute the negative gradients ``D Q`` and ``Dᵀ K``, with ``D`` that in W."""
@@ -273,11 +276,11 @@ class Factors(Movable):
         self.K = rule.step(self.K, of_K, slope.log_scale, lr)
         self.Q = rule.step(self.Q, of_Q, slope.log_scale, lr)
 
-    def advance(self, gamma: Tensor, rates: Tensor, loss: int, rule: Rule) -> None:
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
         from attnmargin.training.kernel import advance_factors
 
         self.K, self.Q = (x.clone(memory_format=torch.contiguous_format) for x in self.parts())
-        arrays = [*self.flat.dense(), gamma.contiguous(), self.flat.unseen(), self.K, self.Q]
+        arrays = [*self.flat.dense(), *scores, self.flat.unseen(), self.K, self.Q]
         _in_kernel(advance_factors, arrays, rates, loss, rule)
 
     def matrix(self) -> Tensor:

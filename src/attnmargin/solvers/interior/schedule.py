@@ -3,7 +3,7 @@
 ITERATIONS, CAREFUL_ITERATIONS = 60, 300
 # A problem is finished at the first relative gap, or at the second once it stops improving; the
 # certificate requires 1e-9.
-ENOUGH, GOOD = 1e-10, 6e-10
+ENOUGH, GOOD = 1e-12, 6e-10
 TINY = 1e-300
 # Relative regularisation of the diagonal of a Schur matrix.
 REGULAR = 1e-15

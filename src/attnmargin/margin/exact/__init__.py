@@ -1,0 +1,1 @@
+"""Rational arithmetic on the rows of small problems: slow, but without rounding."""

@@ -1,0 +1,1 @@
+"""Members that floating point leaves open, solved to many digits."""

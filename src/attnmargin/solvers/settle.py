@@ -1,0 +1,43 @@
+"""What is left to decide when a method has done what it can."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnmargin.margin.certificate import Status
+from attnmargin.margin.norms import Frobenius, Lp
+from attnmargin.margin.solution import Solution
+from attnmargin.solvers.polish import polished, unclear
+
+
+def settled(solution: Solution) -> Solution:
+    """Polish ℓp solutions, and solve small members exactly where something is left open."""
+    norm = solution.norm
+    if isinstance(norm, Frobenius) or norm == Lp(2.0):
+        asked = inaccurate(solution)
+    elif isinstance(norm, Lp):
+        solution = polished(solution, norm.p)
+        asked = inaccurate(solution) | _broken(solution) | unclear(solution)
+    else:
+        asked = inaccurate(solution) | _broken(solution)
+    if not bool(asked.any()):
+        return solution
+    from attnmargin.solvers.exact.opinion import with_exact_opinion  # mpmath, rarely needed
+
+    return with_exact_opinion(solution, asked)
+
+
+def inaccurate(solution: Solution) -> Tensor:
+    """Find members with neither a solution nor a contradiction, bool ``(*B,)``."""
+    status = np.asarray(solution.status == Status.INACCURATE)
+    return torch.from_numpy(status).to(solution.W.device)
+
+
+def _broken(solution: Solution) -> Tensor:
+    """Find members that miss an inequality by more than rounding, bool ``(*B,)``.
+
+    Rows with the bound zero may be missed by a share of ‖W‖, and contradict others nevertheless.
+    """
+    equal = (solution.problem.equality & solution.problem.mask).any(-1)
+    missed = solution.certificate.primal
+    return (missed > 0) & torch.isfinite(missed) & ~equal

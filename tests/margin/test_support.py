@@ -1,0 +1,93 @@
+"""Which rows are tight: right, or in doubt."""
+
+import pytest
+import torch
+
+import attnmargin as am
+
+SCALES = [1.0, 3.0, 10.0, 1e4, 1e8]
+POWERS = [1.1, 1.75, 2.0, 3.0, 4.0, 6.0, 10.0]
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_rows_of_different_scales_are_all_tight(p: float, scale: float) -> None:
+    """Each row fixes an entry of its own: W = (1, 1/scale), whatever p."""
+    solution = am.solve(am.margin_problem([[1.0, 0.0], [0.0, scale]], [[1.0]]), p)
+    assert solution.status == am.Status.OPTIMAL
+    expected = torch.tensor([1.0, 1.0 / scale], dtype=torch.float64)
+    torch.testing.assert_close(solution.vector, expected, rtol=1e-8, atol=0.0)
+    assert solution.support.tolist() == [True, True]
+    assert not bool(solution.doubtful.any())
+
+
+def two_scales(scale: float) -> am.AttentionData:
+    """Data whose tokens (1, 0) and (0, scale) win only against tokens one margin below."""
+    X = [[[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]], [[0.0, scale], [0.0, 0.0], [0.0, -1.0]]]
+    return am.AttentionData(X, [[1.0, 0.0]] * 2, [1, 1], [1.0, -1.0])
+
+
+@pytest.mark.parametrize("norm", ["nuc", *POWERS])
+@pytest.mark.parametrize("scale", [10.0, 1e4])
+def test_a_small_entry_does_not_hide_what_pulls(norm: str | float, scale: float) -> None:
+    assert not bool(am.selections.locally_optimal(two_scales(scale), [0, 0], norm))
+
+
+@pytest.mark.parametrize("p", POWERS)
+def test_a_tight_row_without_force_is_tight(p: float) -> None:
+    """The third row holds with equality, but the first alone gives the same W."""
+    problem = am.token_problem([[[-1.0, 1], [-1, 0], [-2, 2], [0, 2]]], [[-1.0, 1]], [2])
+    assert am.solve(problem, p).support.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("norm", ["fro", "nuc", 1.1, 3.0, 10.0])
+def test_nearly_equal_rows_are_not_confused(norm: str | float) -> None:
+    """The second row is the first one, longer by 1e-10: it has slack, or is in doubt."""
+    problem = am.margin_problem([[1.0, 0.5], [1.0 + 1e-10, 0.5 * (1.0 + 1e-10)]], [[1.0]])
+    solution = am.solve(problem, norm)
+    assert not bool(solution.support[1])
+    assert bool(solution.support[0]) or bool(solution.doubtful[0])
+
+
+@pytest.mark.parametrize("norm", ["fro", "nuc", 1.1, 1.75, 3.0, 10.0])
+def test_ordinary_data_leave_nothing_open(norm: str | float) -> None:
+    data = am.random_data(5, 5, 5, trials=40, name="doubt")
+    solution = am.solve(am.token_problem(data.X, data.z, am.optimal_tokens(data)), norm)
+    assert not bool(solution.doubtful.any())
+    tight = (solution.problem.apply(solution.W) - 1.0).abs() < 1e-7
+    assert torch.equal(solution.support, tight)
+
+
+def test_members_and_batch_decide_alike() -> None:
+    problem = am.margin_problem(
+        torch.tensor([[[1.0, 0.0], [0.0, 1e4]], [[1.0, 0.2], [0.3, 1.0]]]), torch.ones(2, 2, 1)
+    )
+    both = am.solve(problem, 10.0)
+    for i in range(2):
+        one = am.solve(problem[i], 10.0)
+        assert torch.equal(one.support, both.support[i])
+        assert torch.equal(one.doubtful, both.doubtful[i])
+        assert torch.equal(both[i].support, both.support[i])
+
+
+def test_unproved_solutions_are_in_doubt() -> None:
+    problem = am.margin_problem([[1.0, 0.0], [0.0, 1.0]], [[1.0]])
+    W, dual = torch.tensor([[1.0], [1.1]], dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    check = am.certify(problem, "fro", W, dual)
+    solution = am.Solution(problem, am.solve(problem).norm, W, dual, check, torch.tensor(0))
+    assert solution.doubtful.tolist() == [True, True]
+    assert bool(solution.feasible)
+    assert not bool(solution.infeasible)
+
+
+def test_an_open_selection_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = two_scales(10.0)
+    found = am.selections.locality(data, [0, 0])
+    monkeypatch.setattr(
+        type(found.solution), "doubtful", property(lambda s: torch.ones_like(s.problem.mask))
+    )
+    monkeypatch.setattr(
+        type(found.solution), "support", property(lambda s: torch.zeros_like(s.problem.mask))
+    )
+    with pytest.raises(am.InaccurateError, match="rounding hides the support tokens of 1"):
+        am.selections.locally_optimal(data, [0, 0])
