@@ -78,11 +78,11 @@ def crowded(seed: int, trials: int, shape: tuple[int, int, int]) -> am.Attention
 
 
 def test_minima_inside_in_a_batch_equal_a_loop() -> None:
-    data, radii = crowded(1, 3, (4, 3, 1)), [0.5, 8.0]
+    data, radii = crowded(1, 2, (4, 3, 1)), [0.5, 8.0]
     batch = am.regularization_path(data, radii)
     assert batch.inside is not None
     assert bool(batch.inside.any())
-    for i in range(3):
+    for i in range(2):
         alone = am.regularization_path(data[i], radii)
         assert torch.equal(alone.inside, batch.inside[:, i])
         torch.testing.assert_close(alone.loss, batch.loss[:, i], rtol=1e-10, atol=0)
@@ -122,7 +122,7 @@ def rival(data: am.AttentionData, loss: str, p: float, radius: float) -> float:
     return min(found)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     shape=st.sampled_from([(1, 1, 1), (2, 2, 1), (4, 3, 1), (3, 2, 2), (5, 3, 2)]),
@@ -132,7 +132,7 @@ def rival(data: am.AttentionData, loss: str, p: float, radius: float) -> float:
 def test_no_ball_has_a_lower_loss(
     seed: int, shape: tuple[int, int, int], loss: str, p: float
 ) -> None:
-    data, radii = crowded(seed, 1, shape)[0], [0.3, 2.0, 10.0]
+    data, radii = crowded(seed, 1, shape)[0], [0.5, 5.0]
     path = am.regularization_path(data, radii, p=p, loss=loss)
     size = path.loss.abs().clamp_min(1.0)
     assert bool((path.loss.diff() <= 1e-12 * size[1:]).all())

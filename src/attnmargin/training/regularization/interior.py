@@ -26,6 +26,10 @@ _ON = 1e-9
 _RISES = 1e-9
 # A larger share of the gradient along the sphere means that the descent on it has stuck.
 _ALONG = 1e-4
+# Unless it is too small to change the value.
+_LITTLE = 1e-5
+# A smaller gain of log(L − L⋆), relative to its size, is what a descent leaves.
+_GAIN = 1e-9
 # Smallest entry of V at a start, as a share of the largest.
 _OFF = 1e-2
 # Numbers of tokens that are held at once.
@@ -158,24 +162,29 @@ def _unfinished(g: Tensor, x: Tensor, p: float, radius: float) -> Tensor:
     size, length = (torch.linalg.vector_norm(part, dim=-1) for part in (g, x))
     rises = (g * x).sum(-1) > _RISES * size * length
     along = torch.linalg.vector_norm(_along(g, x, p, radius), dim=-1)
-    return rises | (along > _ALONG * size)
+    return rises | ((along > _ALONG * size) & (along * length > _LITTLE))
 
 
 def _uncertain(landscape: Landscape, p: float, radii: list[float], points: list[Tensor]) -> Tensor:
-    """Find the trials whose least loss in some ball may be less than at these points, ``(B,)``.
+    """Find the balls whose least loss may be less than at these points, bool ``(R, B)``.
 
     The loss falls inwards or along the sphere, or is larger than on a smaller sphere, or other
-    minima are possible.
+    minima are possible. If the last point proves that the loss can fall to its infimum, other
+    minima are rare, and are searched only in small data.
     """
-    found, before = ~landscape.proved(points[-1]), None
+    found, before = [], None
+    small = landscape.goal.flat.X.shape[1:].numel() <= _NUMBERS // _STARTS[1]
+    unproved = ~landscape.proved(points[-1])
     for x, radius in zip(points, radii, strict=True):
+        own = ~landscape.proved(x) if small else unproved.clone()
         value, g = landscape.at(x)
         for pair in zip(g.split(landscape.parts, -1), x.split(landscape.parts, -1), strict=True):
-            found |= _unfinished(*pair, p, radius)
+            own |= _unfinished(*pair, p, radius)
         if before is not None:
-            found |= value - before > landscape.doubt(x)
+            own |= value - before > landscape.doubt(x)
+        found.append(own)
         before = value
-    return found
+    return torch.stack(found)
 
 
 def _scaled(x: Tensor, parts: tuple[int, ...], p: float, size: float) -> Tensor:
@@ -204,24 +213,18 @@ def _fresh(landscape: Landscape, p: float, radius: float, generator: torch.Gener
 
 
 def _least(
-    landscape: Landscape, p: float, radii: list[float], points: list[Tensor], seed: int
-) -> list[Tensor]:
-    """Search the balls from many starts; return the best points ``(B, k)`` of each."""
-    generator = torch.Generator().manual_seed(seed_of("interior", base=seed))
-    found: list[Tensor] = []
-    kept = points[0].new_empty(len(points[0]), 0, points[0].shape[-1])
-    rows = torch.arange(len(points[0]), device=kept.device)
-    for radius, own in zip(radii, points, strict=True):
-        fresh = _fresh(landscape, p, radius, generator)
-        known = torch.stack([own, *found[-1:]], 1)
-        ends, values = _descend_all(landscape, torch.cat((known, kept, fresh), 1), p, radius)
-        order = values.argsort(dim=-1, stable=True)[:, :_KEPT]
-        kept = ends[rows.unsqueeze(-1), order]
-        best, value = _descend_all(landscape, kept[:, :1], p, radius, last=True)
-        old, doubt = landscape.at(own)[0], landscape.doubt(own)
-        better = value[:, 0] < old - doubt
-        found.append(landscape.shortest(best[:, 0].where(better.unsqueeze(-1), own)))
-    return found
+    landscape: Landscape, x: Tensor, p: float, radius: float, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Search a ball from x ``(B, m, k)`` and from new starts; return the ``_KEPT`` best ends.
+
+    The first of them descends to the end; its values are returned too.
+    """
+    starts = torch.cat((x, _fresh(landscape, p, radius, generator)), 1)
+    ends, values = _descend_all(landscape, starts, p, radius)
+    order = values.argsort(dim=-1, stable=True)[:, :_KEPT]
+    ends = ends[torch.arange(len(x), device=x.device).unsqueeze(-1), order]
+    best, value = _descend_all(landscape, ends[:, :1], p, radius, last=True)
+    return torch.cat((best, ends[:, 1:]), 1), value[:, 0]
 
 
 def lower(
@@ -229,11 +232,27 @@ def lower(
 ) -> list[Tensor]:
     """Replace points ``(B, k)`` of least loss on spheres by those of least loss in the balls.
 
-    A point is replaced only where the loss falls by more than its rounding.
+    A point is replaced only where the value falls by more than the descents leave, or where the
+    loss would rise from the ball before, by more than rounding.
     """
-    rows = _uncertain(landscape, p, radii, points).nonzero()[:, 0]
-    if len(rows) == 0:
+    asked = _uncertain(landscape, p, radii, points)
+    if not bool(asked.any()):
         return points
-    own = [x[rows] for x in points]
-    found = _least(landscape.take(rows), p, radii, own, seed)
-    return [x.index_copy(0, rows, best) for x, best in zip(points, found, strict=True)]
+    found = [points[0]]
+    kept = points[0].unsqueeze(1).repeat(1, _KEPT, 1)
+    for k, (radius, own) in enumerate(zip(radii, points, strict=True)):
+        old, doubt = landscape.at(own)[0], landscape.doubt(own)
+        rises = landscape.at(found[-1])[0] < old - doubt
+        gain = torch.where(rises, doubt, doubt + _GAIN * (1.0 + old.abs()))
+        rows = (asked[k] | rises).nonzero()[:, 0]
+        new = own
+        if len(rows) > 0:
+            generator = torch.Generator().manual_seed(seed_of("ball", k, base=seed))
+            part = landscape.take(rows)
+            x = torch.cat((torch.stack((own, found[-1]), 1), kept), 1)[rows]
+            ends, value = _least(part, x, p, radius, generator)
+            better = (value < (old - gain)[rows]).unsqueeze(-1)
+            best = part.shortest(ends[:, 0].where(better, own[rows]))
+            kept, new = kept.index_copy(0, rows, ends), own.index_copy(0, rows, best)
+        found.append(new)
+    return found[1:]

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.softmax import Objective
-from attnmargin.training.regularization.landscape import mean_loss
+from attnmargin.training.regularization.landscape import JointLandscape, mean_loss
 from attnmargin.training.regularization.sphere import Ball, Sphere
 
 # Alternations of head and weights per radius, and the change of direction that ends them.
@@ -55,3 +55,26 @@ class JointSphere:
         value, weight = mean_loss(loss, u)
         g = -(weight.unsqueeze(-1) * pulled).sum(-2)
         return value, self.radius * self.ball.chain(g, V)
+
+
+def settled(
+    landscape: JointLandscape, p: float, radii: list[float], old: list[Tensor], new: list[Tensor]
+) -> list[Tensor]:
+    """Put new points ``(B, k)`` that differ from the old ones on both spheres, if these do as well.
+
+    Where the softmax saturates, W changes log L by less than rounding; its direction is that of
+    least ``log(L − L⋆)``, on the sphere.
+    """
+    found = []
+    for radius, before, x in zip(radii, old, new, strict=True):
+        rows = (before != x).any(-1).nonzero()[:, 0]
+        if len(rows) > 0:
+            own, part = x[rows], landscape.take(rows)
+            v, W = own.split(part.parts, -1)
+            joint = JointSphere(part.goal, p, (v, W.reshape(len(rows), *2 * v.shape[-1:])))
+            joint.descend(radius, radius)
+            end = torch.cat((joint.v, joint.sphere.weights.vector()), -1)
+            good = part.at(end)[0] <= part.at(own)[0] + part.doubt(own)
+            x = x.index_copy(0, rows, end.where(good.unsqueeze(-1), own))
+        found.append(x)
+    return found

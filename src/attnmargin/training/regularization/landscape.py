@@ -263,8 +263,7 @@ class JointLandscape(Landscape):
 
     def doubt(self, x: Tensor) -> Tensor:
         value, _ = self.at(x)
-        size = value.abs() if self.goal.loss.name == "linear" else torch.ones_like(value)
-        return _ROUNDING * torch.finfo(x.dtype).eps * size
+        return _ROUNDING * torch.finfo(x.dtype).eps * (1.0 + value.abs())
 
     def proved(self, x: Tensor) -> Tensor:
         """Never: several selections can have heads that separate them, with a minimum each."""

@@ -30,7 +30,7 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import check_parameter
 from attnmargin.training.loop import precision_notes, with_head
 from attnmargin.training.regularization.interior import inside, lower
-from attnmargin.training.regularization.joint import JointSphere
+from attnmargin.training.regularization.joint import JointSphere, settled
 from attnmargin.training.regularization.landscape import JointLandscape, Landscape, best_tokens
 from attnmargin.training.regularization.sphere import Sphere
 from attnmargin.training.start import joint_start
@@ -74,9 +74,9 @@ def regularization_path(
 
     The loss is not convex. At every radius the path takes the better of two local minima: one
     started from the solution before, one from the minimum of ``−Σ log s_i,opt``, which is convex
-    in W. Where the last W does not select every optimal token, it takes
-    the best of many starts in the ball and of the points found in smaller balls. So the loss never
-    rises with the radius, except by rounding.
+    in W. Where the last W does not select every optimal token (in small data, any W), and for
+    every joint path, it takes the best of many starts in the ball and of the points found in
+    smaller balls. So the loss never rises with the radius, except by rounding.
 
     Returns:
         A :class:`Trajectory`; ``steps`` are the radii, and ``inside`` ``(R, *B)`` says where the
@@ -106,12 +106,13 @@ def regularization_path(
         if progress is not None:
             progress(k + 1, len(radii))
     bounds = [math.sqrt(2.0 * radius) if parameter == "KQ" else radius for radius in radii]
-    if parameter != "vW":  # joint paths stay on their two spheres, where they are alternated
-        points = lower(landscape, float(p), bounds, points, seed)
-    within = [inside(x, landscape.parts, float(p), R) for x, R in zip(points, bounds, strict=True)]
+    found = lower(landscape, float(p), bounds, points, seed)
+    if isinstance(landscape, JointLandscape):
+        found = settled(landscape, float(p), bounds, points, found)
+    within = [inside(x, landscape.parts, float(p), R) for x, R in zip(found, bounds, strict=True)]
     notes = (*precision_notes(data), *_inside_notes(within, radii))
     return replace(
-        _recorded(landscape, radii, points, watch),
+        _recorded(landscape, radii, found, watch),
         inside=torch.stack(within).reshape(len(radii), *goal.flat.batch),
         notes=notes,
     )
