@@ -11,8 +11,7 @@ from torch import Tensor
 from attnmargin.margin.certificate import certify
 from attnmargin.margin.exact.frobenius import ExactAnswer, solve_exactly
 from attnmargin.margin.exact.rows import ExactRows, exact_rows
-from attnmargin.margin.norms import Lp, Norm, Nuclear
-from attnmargin.margin.problem import MarginProblem
+from attnmargin.margin.norms import Lp, Nuclear
 from attnmargin.margin.solution import Solution
 from attnmargin.margin.support import Decision
 from attnmargin.solvers.exact.powers import solve_powers
@@ -31,9 +30,10 @@ def with_exact_opinion(solution: Solution, asked: Tensor) -> Solution:
     """Replace the members ``asked``, bool ``(*B,)``, by exact solutions, rounded, or by proofs."""
     W, dual = solution.W.clone(), solution.dual.clone()
     W[~solution.feasible] = torch.nan  # no use as a start
+    sure = solution.feasible & (solution.certificate.primal == 0)
     known: dict[tuple[int, ...], list[int]] = {}
     for index in (tuple(i) for i in asked.nonzero().tolist()):
-        found = _solve(solution.problem[index], solution.norm, W[index], dual[index])
+        found = _solve(solution[index], W[index], bool(sure[index]))
         if found is not None:
             _write(W[index], dual[index], found)
             if found[2] is not None:
@@ -74,22 +74,30 @@ def _decided(solution: Solution, known: dict[tuple[int, ...], list[int]]) -> Dec
     return Decision(tight, doubtful)
 
 
-def _solve(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) -> Numbers | None:
-    """Solve one member; None if it is too large, or if floating point does as well."""
-    if int(problem.mask.sum()) > _ROWS:
+def _solve(solution: Solution, W: Tensor, sure: bool) -> Numbers | None:
+    """Solve one member; None if it is too large, or if floating point does as well.
+
+    Args:
+        solution: of the member, in floating point.
+        W: where to begin; nan if nothing feasible is known.
+        sure: whether W meets every row, so that no contradiction need be looked for.
+    """
+    if int(solution.problem.mask.sum()) > _ROWS:
         return None
-    rows = exact_rows(problem)
-    guess = _guess(rows, dual)
+    rows, norm = exact_rows(solution.problem), solution.norm
+    guess = _guess(rows, solution.dual)
     power = norm.p if isinstance(norm, Lp) and norm.p != 2.0 else None
-    known = bool(torch.isfinite(W).all())
-    if power is not None and known:
+    if power is not None and sure:
         return _powers(rows, power, guess, W.flatten().tolist())
     answer = solve_exactly(rows, guess)
     if not answer.feasible:
         return _proof(rows, answer, W.numel())
     found = _frobenius(rows, answer)
     if power is not None:
-        return _powers(rows, power, guess or list(answer.dual), found[0]) or _feasible(found)
+        known = bool(torch.isfinite(W).all())
+        start = W.flatten().tolist() if known else found[0]
+        better = _powers(rows, power, guess or list(answer.dual), start)
+        return better if better is not None or known else _feasible(found)
     return _nuclear(found, W) if isinstance(norm, Nuclear) else found
 
 
