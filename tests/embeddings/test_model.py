@@ -176,3 +176,9 @@ def test_other_selections_take_sequences_of_different_lengths() -> None:
     )
     important = [[True, False], [True, False]]
     assert am.embeddings.other_selections(model, important) == math.inf
+
+
+def test_equal_tokens_leave_p_where_it_is() -> None:
+    E, p, v = [[-180.98737420684665], [-75882.80288077239], [0.0557525824612834]], [-1.1], [1.56]
+    model = am.embeddings.EmbeddingModel(E, p, v, [[1, 1, 1]], [1])
+    assert model.gradients()[1].tolist() == [0.0]

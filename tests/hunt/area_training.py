@@ -96,7 +96,7 @@ def _judged(walk: Walk, W: Any, loss: list[float]) -> tuple[Answer, str]:
     for k in range(1, len(walk.weights)):
         exact = walk.weights[k]
         largest = max(abs(x) for part in walk.weights[: k + 1] for x in part.ravel())
-        if not walk.doubt[k] < _UNKNOWN or largest > 1e290:
+        if not walk.doubt[k] < _UNKNOWN or not 1e-290 < largest < 1e290:
             return Answer.RIGHT, "in doubt"
         if not np.isfinite(W[k]).all():
             return Answer.WRONG, f"W is not finite after step {k}"

@@ -1,5 +1,6 @@
 """Which rows are tight: right, or in doubt."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -91,3 +92,12 @@ def test_an_open_selection_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) 
     )
     with pytest.raises(am.InaccurateError, match="rounding hides the support tokens of 1"):
         am.selections.locally_optimal(data, [0, 0])
+
+
+def test_rows_whose_slack_drowns_in_rounding_are_in_doubt() -> None:
+    """Closed form: two orthogonal parts of W, 2e8 and 7e-9 long; the last row has slack one."""
+    short, long = np.array([1.0, 2.0, 2.0]) * 2.0**-16, np.array([2.0, 1.0, -2.0]) * 2.0**13
+    X = [[0 * short, -short, -short], [-long, -2 * long, 0 * long]]
+    solution = am.solve(am.token_problem(X, [2 * short, long / 4], [0, 2]), "nuc")
+    assert not bool(solution.support[3])
+    assert bool(solution.doubtful[3])

@@ -132,10 +132,12 @@ class EmbeddingModel:
         """
         E = self._relative
         q, gamma = self.attention, (E @ self.v)[self.ids]
-        f = (q * gamma).sum(-1, keepdim=True)
-        output = f[:, 0] + self._shared @ self.v
+        top = gamma.gather(-1, q.argmax(-1, keepdim=True))
+        lift = gamma - top  # no rounding where tokens are equal
+        rise = (q * lift).sum(-1, keepdim=True)
+        output = (top + rise)[:, 0] + self._shared @ self.v
         weight = (self.y * torch.sigmoid(-self.y * output)).unsqueeze(-1) * q / len(q)
-        of_logits, of_values = self._per_token(weight * (gamma - f)), self._per_token(weight)
+        of_logits, of_values = self._per_token(weight * (lift - rise)), self._per_token(weight)
         of_E = -(of_logits.unsqueeze(-1) * self.p + of_values.unsqueeze(-1) * self.v)
         return of_E, -(of_logits @ E)
 

@@ -12,8 +12,9 @@ from attnmargin.base.kernels import Bools, Floats, add, dot, inner, jit, kernel,
 from attnmargin.training.slope_kernel import Scores, scores, slope
 
 _TINY = 1e-300
-# A squared norm below this share of its value without cancellation is rounding.
-NOISE = 16 * 2.0**-52
+# A norm below this share of its value without cancellation is rounding; a square that the kernel
+# gives is inexact below a larger share.
+_NOISE, _CANCELS = 16 * 2.0**-52, 2.0**-26
 # Coefficients below this share of the largest change no digit.
 _NOTHING = 1e-20
 
@@ -49,9 +50,19 @@ class Coefficients(NamedTuple):
 
     G: Floats  # (N·T, N·T) kernel
     lengths: Floats  # norms of the terms x zᵀ
-    base: Floats  # logits of the start
+    base: Floats  # logits of W₀
     beta: Floats  # coefficients
     h: Floats  # G c
+
+
+class Entries(NamedTuple):
+    """What the gradient is computed from where its coefficients cancel; d is 0 if they may not."""
+
+    X: Floats  # (N, T, d) tokens
+    z: Floats  # (N, e) queries
+    W: Floats  # (d, e), W₀
+    D: Floats  # (d, e), Σ c x zᵀ
+    keys: Floats  # (N, d), Σ_t c x
 
 
 @jit
@@ -78,29 +89,89 @@ def _size(c: Floats, lengths: Floats) -> float:
 
 
 @jit
-def _advance(P: Scores, W: Coefficients, rates: Floats, rule: Rule) -> None:
+def _keys_apart(c: Floats, X: Floats, out: Floats) -> int:
+    """Compute out = Σ_t c_t x_t for c that sums to zero; return the token with the largest c.
+
+    The other tokens are taken relative to it, so that tokens that are nearly equal lose no digits.
+    """
+    top = 0
+    for t in range(c.size):
+        top = t if abs(c[t]) > abs(c[top]) else top
+    out[:] = 0.0
+    for t in range(c.size):
+        for k in range(out.size):
+            out[k] += c[t] * (X[t, k] - X[top, k])
+    return top
+
+
+@jit
+def _entrywise(P: Scores, E: Entries, h: Floats) -> float:
+    """Compute D and h from the tokens; return ``‖D‖²``, or zero if that is rounding."""
+    N, T, d = E.X.shape
+    e, size = E.z.shape[1], 0.0
+    for i in range(N):
+        P.top[i] = _keys_apart(P.c[i * T : (i + 1) * T], E.X[i], E.keys[i])
+        size += math.sqrt(dot(E.keys[i], E.keys[i], d) * dot(E.z[i], E.z[i], e))
+    inner(E.keys, E.z, E.D)
+    flat = E.D.reshape(d * e)
+    square = dot(flat, flat, d * e)
+    if square <= (_NOISE * size) ** 2:
+        return 0.0
+    for i in range(N):
+        top = int(P.top[i])
+        for k in range(d):
+            E.keys[i, k] = dot(E.D[k], E.z[i], e)
+        for t in range(T):
+            h[i * T + t] = 0.0
+            for k in range(d):
+                h[i * T + t] += (E.X[i, t, k] - E.X[i, top, k]) * E.keys[i, k]
+    return square
+
+
+@jit
+def _move_start(P: Scores, W: Coefficients, E: Entries, rate: float) -> None:
+    """Take a normalised step in the entries of W₀, where the coefficients cancel."""
+    square = _entrywise(P, E, W.h)
+    if square > 0.0:
+        factor = rate / math.sqrt(square)
+        for k in range(E.D.shape[0]):
+            add(E.W[k], factor, E.D[k], E.D.shape[1])
+        add(W.base, factor, W.h, W.h.size)
+        add(P.a, factor, W.h, W.h.size)
+
+
+@jit
+def _advance(P: Scores, W: Coefficients, E: Entries, rates: Floats, rule: Rule) -> None:
     """Take steps with the given rates; recompute the logits at the end."""
-    n = P.c.size
+    n, penalised = P.c.size, rule.log_penalty > -np.inf
+    apart = rule.normalize and not penalised and E.X.size > 0
     for k in range(rates.size):
         log_scale = slope(P, rule.loss) - math.log(P.gamma.shape[0])
         _times(W.G, P.c, W.h)
-        if rule.log_penalty > -np.inf:
+        if penalised:
             log_scale = _penalise(P, W, log_scale, rule.log_penalty)
+        factor = rates[k]
         if rule.normalize:
-            square = dot(P.c, W.h, n)
-            factor = rates[k] / math.sqrt(max(square, _TINY))
-            if square <= NOISE * _size(P.c, W.lengths) ** 2:
+            square, size = dot(P.c, W.h, n), _size(P.c, W.lengths)
+            if apart and square <= _CANCELS * size**2:
+                _move_start(P, W, E, rates[k])
+                continue
+            factor /= math.sqrt(max(square, _TINY))
+            if square <= _NOISE * size**2:
                 factor = 0.0  # the gradient cancels, and the remainder is rounding
         else:
-            factor = rates[k] * math.exp(log_scale)
+            factor *= math.exp(log_scale)
         add(W.beta, factor, P.c, n)
         add(P.a, factor, W.h, n)
     _times(W.G, W.beta, P.a)
     add(P.a, 1.0, W.base, n)
 
 
-@kernel("training of W", 3)
+@kernel("training of W", 4)
 def advance_coefficients(
+    X: Floats,
+    z: Floats,
+    W: Floats,
     G: Floats,
     gamma: Floats,
     rise: Floats,
@@ -112,12 +183,16 @@ def advance_coefficients(
     rates: Floats,
     rules: Floats,
 ) -> None:
-    """Advance a batch; update beta and a in place."""
+    """Advance a batch; update W₀, its logits, beta and a in place."""
     B, N, T = gamma.shape
+    d, e = W.shape[1:]
     tokens, sequences, h = np.empty((2, N * T)), np.empty((5, N)), np.empty(N * T)
+    D, keys = np.empty((d, e)), np.empty((N, d))
     for i in range(B):
         P = scores(gamma[i], rise[i], hidden[i], a[i], tokens, sequences)
-        _advance(P, Coefficients(G[i], lengths[i], base[i], beta[i], h), rates[i], _rule(rules[i]))
+        E = Entries(X[i], z[i], W[i], D, keys)
+        own = Coefficients(G[i], lengths[i], base[i], beta[i], h)
+        _advance(P, own, E, rates[i], _rule(rules[i]))
 
 
 @jit

@@ -108,7 +108,8 @@ class Coefficients(Weights):
     A step costs one product with the kernel ``G = (token Gram) ∘ (query Gram)``, whatever the
     width of the tokens: logits are ``a₀ + Gβ``, and ``‖∇‖_F² = cᵀGc``. If W must not move in the
     span of orthonormal matrices ``fixed`` ``(B, m, d, d)``, both the form and the kernel use the
-    projected ``x_it z_iᵀ``.
+    projected ``x_it z_iᵀ``. Where the coefficients of a normalised gradient cancel, ``cᵀGc`` is
+    rounding, and W₀ moves instead.
     """
 
     def __init__(self, flat: Sequences, W: Tensor, fixed: Tensor | None = None) -> None:
@@ -146,9 +147,14 @@ class Coefficients(Weights):
         if rule.normalize:
             square = (c * h).sum(-2, keepdim=True)
             size = (c.abs() * self.lengths).sum(-2, keepdim=True)
-            noise = _NOISE * torch.finfo(c.dtype).eps * size**2
+            eps = torch.finfo(c.dtype).eps
             # If the gradient cancels, the remainder is rounding: do not move.
-            factor = (lr * square.clamp_min(tiny(c)).rsqrt()).where(square > noise, 0.0)
+            moves = square > _NOISE * eps * size**2
+            cancels = square <= eps**0.5 * size**2
+            if self.fixed is None and rule.log_penalty is None and bool(cancels.any()):
+                self._move_start(slope.c, lr.where(cancels, 0.0))
+                moves &= ~cancels
+            factor = (lr * square.clamp_min(tiny(c)).rsqrt()).where(moves, 0.0)
         else:
             factor = lr * log_scale.exp()
         self.beta.addcmul_(factor, c)
@@ -158,11 +164,32 @@ class Coefficients(Weights):
         else:
             self.a.addcmul_(factor, h)
 
+    def _move_start(self, c: Tensor, lr: Tensor) -> None:
+        """Take a normalised step in the entries of W₀, where the coefficients cancel.
+
+        Tokens are taken relative to the one with the largest c, so that nearly equal ones lose no
+        digits.
+        """
+        X, z = self.flat.relative, self.flat.z
+        top = c.abs().argmax(-1)[..., None, None].expand(*X.shape[:2], 1, X.shape[-1])
+        X = X - X.gather(-2, top)
+        keys = (c.unsqueeze(-2) @ X).squeeze(-2)
+        D = keys.mT @ z
+        size = (keys.norm(dim=-1) * z.norm(dim=-1)).sum(-1)[:, None, None]
+        length = power_norm(D, 2.0)
+        known = length > _NOISE * torch.finfo(c.dtype).eps * size
+        step = (lr / length.where(known, 1.0)).where(known, 0.0) * D
+        moved = (X @ (z @ step.mT).unsqueeze(-1)).reshape(self.base.shape)
+        self.W, self.base, self.a = self.W + step, self.base + moved, self.a + moved
+
     def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
         from attnmargin.training.kernel import advance_coefficients
 
+        X, z = self.flat.dense()
+        X = X if self.fixed is None else X[..., :0].contiguous()
+        self.W = self.W.clone(memory_format=torch.contiguous_format)
         rows = (self.lengths[..., 0], self.base[..., 0], self.beta[..., 0], self.a[..., 0])
-        arrays = [self.G, *scores, self.flat.unseen(), *rows]
+        arrays = [X, z, self.W, self.G, *scores, self.flat.unseen(), *rows]
         _in_kernel(advance_coefficients, arrays, rates, loss, rule)
 
     def _penalised(
