@@ -13,10 +13,9 @@ import attnmargin as am
 
 Arrays = dict[str, NDArray[Any]]
 
-# A row whose exact relative slack is positive but below this may be called tight. The library
-# documents 1e3 tolerances: 1e-9 for the Frobenius norm, 1e-6 for the others.
-DOUBT = {"fro": 1e-8}
-DOUBT_ELSE = 1e-5
+# A row whose exact relative slack is positive but below this may be called tight: rounding alone
+# makes such slacks.
+DOUBT = 1e-12
 # Scores that differ by less than this share of their terms may be called equal.
 SCORE_DOUBT = 1e-12
 # Words for an answer that takes no side.
@@ -40,6 +39,7 @@ class Case:
     adversarial: bool
     about: str  # what was asked, and what was found instead
     arrays: Arrays = field(default_factory=dict, repr=False)
+    tested: bool = True  # whether the oracle knew the answer
 
 
 def claim(value: Any) -> bool | None:
@@ -91,8 +91,8 @@ def local_claims(found: am.selections.Locality) -> list[bool | None]:
     return [None if claim(u) else side for side, u in zip(sides, found.undecided, strict=True)]
 
 
-def tight_truth(slack: Any, norm: str) -> bool | None:
+def tight_truth(slack: Any) -> bool | None:
     """Tell whether an exact relative slack is zero; None if it is small."""
     if slack == 0:
         return True
-    return None if 0 < slack < DOUBT.get(norm, DOUBT_ELSE) else False
+    return None if 0 < slack < DOUBT else False

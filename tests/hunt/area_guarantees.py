@@ -1,7 +1,7 @@
 """Verdicts *guaranteed* against training from zero, random and hostile starts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,41 @@ _FAMILIES = ["gaussian", "sphere", "integers", "masks", "mild scales", "near tie
 _LOSSES = ("logistic", "logistic", "exponential", "linear", "squared")
 # Starts of either kind per instance.
 _RANDOM, _HOSTILE = 5, 5
-_STEPS, _FINER, _SETTLED = 3000, 10, 0.999
+_SETTLED = 0.999
+# Steps, and their length relative to the first attempt: a token that is far ahead falls back slowly.
+_ATTEMPTS = ((3000, 1.0), (30_000, 0.1), (30_000, 1.0), (30_000, 30.0))
 
 
 def batches(seed: int) -> Iterator[list[Case]]:
     """Yield cases, one per start of a guaranteed instance."""
     for k, group in enumerate(groups("guarantees", seed, _FAMILIES, most=2)):
         rng = seeded(seed, "starts", k)
+        if k % 16 == 0:
+            yield attempt(_vanishing, _perfect(group))
         yield attempt(lambda group, rng=rng: _compared(group, rng), group)  # type: ignore[misc]
+
+
+def _perfect(group: Group) -> Group:
+    """The best token of every sequence has a score of exactly one."""
+    X, v = group.X.copy(), np.zeros_like(group.v)
+    v[:, 0] = 1.0
+    X[..., 0] = group.y[..., None] * (1.0 - np.abs(X[..., 0]) / 3.0)
+    X[..., 0, 0] = group.y
+    mask = None if group.mask is None else group.mask | (np.arange(X.shape[2]) == 0)
+    return replace(group, X=X, v=v, mask=mask, family="perfect")
+
+
+def _vanishing(group: Group) -> list[Case]:
+    """The slope of the squared loss vanishes at a score of one: with that, nothing is proved."""
+    data = group.data()
+    verdict = am.predict(data, loss="squared").verdict
+    cases = []
+    for k in range(len(group)):
+        wrong = verdict[k] == am.Verdict.GUARANTEED
+        answer = Answer.WRONG if wrong else Answer.RIGHT
+        about = f"{verdict[k]} with the squared loss and scores of one"
+        cases.append(Case(answer, group.family, True, about, group.arrays(k)))
+    return cases
 
 
 def _untied(group: Group) -> list[int]:
@@ -91,14 +118,13 @@ def _compared(group: Group, rng: np.random.Generator) -> list[Case]:
 
 
 def _trained(data: am.AttentionData, prediction: am.Prediction, W: Any) -> list[tuple[Answer, str]]:
-    """Train until the selections are made; before calling one wrong, with steps ten times finer."""
+    """Train until the selections are made; before calling one wrong, finer and much longer."""
     unit = prediction.solution.value.numpy()
     unit = np.where(np.isfinite(unit) & (unit > 0), unit, 1.0)
     lr = 0.05 * unit + np.linalg.norm(W, axis=(-2, -1)) / 100.0
     open_ones, found = list(range(len(W))), [(Answer.RIGHT, "")] * len(W)
-    for finer in (1, _FINER):
-        steps = _STEPS * finer
-        rates = torch.from_numpy(lr[open_ones] / finer)
+    for steps, length in _ATTEMPTS:
+        rates = torch.from_numpy(lr[open_ones] * length)
         run = am.train(data[open_ones], lr=rates, steps=steps, record=steps, init=W[open_ones],
                        loss=prediction.loss)  # fmt: skip
         ended, chosen = run.selection[-1], prediction.selection[open_ones]

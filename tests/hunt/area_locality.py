@@ -37,7 +37,7 @@ def _exact(group: Group) -> list[Case]:
                 answer = solved(rows[k], norm, shortest, dual[k])
                 if answer is None:
                     continue
-                truth = local_truth(group, k, rows[k], answer[1], str(norm))
+                truth = local_truth(group, k, rows[k], answer[1])
             cases.append(_case(group, k, norm, said[k], truth))
     return cases
 
@@ -50,7 +50,7 @@ def _planted(planted: Planted) -> list[Case]:
     cases = []
     for k in range(len(group)):
         slack = np.where(np.abs(planted.slack[k]) < 1e-12, 0.0, planted.slack[k])
-        truth = local_truth(group, k, names, slack.ravel().tolist(), "nuc")
+        truth = local_truth(group, k, names, slack.ravel().tolist())
         cases.append(_case(group, k, "nuc", said[k], truth))
     return cases
 
@@ -58,4 +58,4 @@ def _planted(planted: Planted) -> list[Case]:
 def _case(group: Group, k: int, norm: str | float, said: bool | None, truth: bool | None) -> Case:
     answer = judged(said, truth)
     about = "" if answer == Answer.RIGHT else f"{norm}: said {said}, exactly {truth}"
-    return Case(answer, group.family, group.adversarial, about, group.arrays(k))
+    return Case(answer, group.family, group.adversarial, about, group.arrays(k), truth is not None)

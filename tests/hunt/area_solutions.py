@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 import attnmargin as am
 from tests.hunt.answers import Answer, Case, judged, support_claims, tight_truth, worst
@@ -13,9 +14,6 @@ from tests.hunt.oracle_nuclear import Planted, planted_nuclear
 from tests.hunt.truth import problem_rows, solved
 
 NORMS: tuple[str | float, ...] = ("fro", 1.1, 1.75, 3.0, 4.0, 6.0, 10.0)
-# Largest relative error of W. A certified gap ε bounds it by √ε for p ≤ 2, and by ε^{1/p} above:
-# the norm is flat there.
-_ERROR = {"fro": 1e-6, 1.1: 1e-4, 1.75: 1e-4, 3.0: 1e-3, 4.0: 1e-2, 6.0: 3e-2, 10.0: 0.1}
 _VALUE = 1e-8
 
 
@@ -40,35 +38,37 @@ def _exact(group: Group) -> list[Case]:
         shortest = exact[k]
         assert shortest is not None
         for norm, solution in solutions.items():
-            answer, about = _compared(solution[j], norm, rows[j], shortest)
-            text = f"{norm}: {about}"
-            cases.append(Case(answer, group.family, group.adversarial, text, group.arrays(k)))
+            truth = solved(rows[j], norm, shortest, solution[j].dual.numpy())
+            answer, about = _compared(solution[j], rows[j], shortest, truth)
+            text, own = f"{norm}: {about}", group.arrays(k)
+            cases.append(Case(answer, group.family, group.adversarial, text, own, bool(truth)))
     return cases
 
 
 def _compared(
-    solution: am.Solution, norm: str | float, rows: Exact, exact: Shortest
+    solution: am.Solution, rows: Exact, exact: Shortest, truth: tuple[list[Any], list[Any]] | None
 ) -> tuple[Answer, str]:
     """Compare one solution of a feasible problem."""
     if solution.status != am.Status.OPTIMAL:
         wrong = solution.status == am.Status.INFEASIBLE and _near(exact, rows)
         return (Answer.WRONG if wrong else Answer.UNDECIDED), f"{solution.status}, exactly feasible"
-    truth = solved(rows, norm, exact, solution.dual.numpy())
     if truth is None:
         return Answer.RIGHT, "the oracle found no solution"
-    w, slack = truth
-    size = max((abs(x) for x in w), default=0)
-    said = solution.W.flatten().tolist()
-    error = max(abs(float((x - s) / size)) for x, s in zip(w, map(_same(w), said), strict=True)) \
-        if size else max(map(abs, said))  # fmt: skip
-    if error > _ERROR[norm]:
-        return Answer.WRONG, f"W is off by {error:.1e} of its largest entry"
-    return support_compared(support_claims(solution)[rows.origin], slack, str(norm))
+    error, radius = _error(solution, truth[0]), float(solution.certificate.radius)
+    if error > radius:
+        return Answer.WRONG, f"W is off by {error:.1e} of its norm, the certificate says {radius}"
+    return support_compared(support_claims(solution)[rows.origin], truth[1])
 
 
-def _same(w: list[Any]) -> Any:
-    """Return the number type of the oracle."""
-    return type(w[0]) if w else float
+def _error(solution: am.Solution, w: list[Any]) -> float:
+    """``‖W − W⋆‖ / ‖W‖`` in the norm of the solution."""
+    number = type(w[0]) if w else float  # that of the oracle
+    said = [number(x) for x in solution.W.flatten().tolist()]
+    size = max(map(abs, said))
+    if size == 0 or not w:
+        return float(size > 0 or any(w))
+    off = torch.tensor([[float((x - y) / size) for x, y in zip(w, said, strict=True)]])
+    return float(solution.norm.value(off.double()) * float(size) / solution.value)
 
 
 def _near(exact: Shortest, rows: Exact) -> bool:
@@ -81,9 +81,9 @@ def _near(exact: Shortest, rows: Exact) -> bool:
     return length < 1e13 * need
 
 
-def support_compared(said: Any, slack: Any, norm: str) -> tuple[Answer, str]:
+def support_compared(said: Any, slack: Any) -> tuple[Answer, str]:
     """Compare the tight rows."""
-    answers = [judged(s, tight_truth(x, norm)) for s, x in zip(said, slack, strict=True)]
+    answers = [judged(s, tight_truth(x)) for s, x in zip(said, slack, strict=True)]
     answer = worst(answers)
     if answer == Answer.RIGHT:
         return answer, ""
@@ -105,7 +105,7 @@ def planted_cases(planted: Planted) -> list[Case]:
             answer, about = Answer.WRONG, f"value {float(solution.value[k])}, {planted.value[k]}"
         else:
             slack = np.where(np.abs(planted.slack[k]) < 1e-12, 0.0, planted.slack[k])
-            answer, about = support_compared(said[k].ravel(), slack.ravel(), "nuc")
+            answer, about = support_compared(said[k].ravel(), slack.ravel())
         text = f"nuc: {about}"
         cases.append(Case(answer, group.family, group.adversarial, text, group.arrays(k)))
     return cases

@@ -66,7 +66,7 @@ def _compared(
         for norm, solution in solutions.items():
             answer = _judged(solution, k, rows, feasible)
             about = f"{norm}: {solution.status[k]}, exactly {'' if feasible else 'in'}feasible"
-            cases.append(Case(answer, family, adversarial, about, arrays[k]))
+            cases.append(Case(answer, family, adversarial, about, arrays[k], feasible is not None))
     return cases
 
 

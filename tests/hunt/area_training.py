@@ -16,6 +16,7 @@ STEPS = 2
 # Relative error of a step that is allowed beyond the doubt of rounding, and the doubt beyond which
 # floats do not know the step.
 _ERROR, _FACTOR, _UNKNOWN = 1e-7, 1e3, 1e-6
+_IN_DOUBT = "in doubt"
 _POWERS = (1.1, 1.75, 3.0, 4.0, 10.0)
 
 
@@ -72,7 +73,8 @@ def _compared(group: Group, plan: Plan) -> list[Case]:
         arrays = group.arrays(k)
         for i, part in enumerate(plan.start or ()):
             arrays[f"init_{i}"] = part[k]
-        cases.append(Case(answer, group.family, group.adversarial, about, arrays))
+        known = found != _IN_DOUBT
+        cases.append(Case(answer, group.family, group.adversarial, about, arrays, known))
     return cases
 
 
@@ -97,7 +99,7 @@ def _judged(walk: Walk, W: Any, loss: list[float]) -> tuple[Answer, str]:
         exact = walk.weights[k]
         largest = max(abs(x) for part in walk.weights[: k + 1] for x in part.ravel())
         if not walk.doubt[k] < _UNKNOWN or not 1e-290 < largest < 1e290:
-            return Answer.RIGHT, "in doubt"
+            return Answer.RIGHT, _IN_DOUBT
         if not np.isfinite(W[k]).all():
             return Answer.WRONG, f"W is not finite after step {k}"
         error = max(abs(x) for x in (exact - precise(W[k])).ravel())

@@ -10,7 +10,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import torch
 from tests.hunt import AREAS
 from tests.hunt.answers import Answer, Case
 
+_COUNTS = ("cases", "right", "wrong", "untested")
 _KINDS = {True: "adversarial", False: "ordinary"}
 
 
@@ -31,6 +34,7 @@ class Tally:
     cases: int = 0
     right: int = 0
     wrong: int = 0
+    untested: int = 0
     seconds: float = 0.0
     asked: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
     undecided: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
@@ -42,16 +46,28 @@ class Tally:
         self.asked[kind] += 1
         self.right += case.answer == Answer.RIGHT
         self.wrong += case.answer == Answer.WRONG
+        self.untested += not case.tested
         self.undecided[kind] += case.answer == Answer.UNDECIDED
 
     def share(self, kind: str) -> float:
         """Undecided cases of a kind, in per cent."""
         return 100.0 * self.undecided[kind] / max(self.asked[kind], 1)
 
+    def join(self, other: "Tally") -> None:
+        """Add the counts of another part of the same area."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.seconds = max(self.seconds, other.seconds)
+        for own, more in ((self.asked, other.asked), (self.undecided, other.undecided)):
+            for kind, count in more.items():
+                own[kind] += count
+
     def record(self) -> dict[str, Any]:
         """The row of the table, by name."""
         shares = {f"undecided_{kind}_percent": self.share(kind) for kind in _KINDS.values()}
-        own = {name: getattr(self, name) for name in ("area", "cases", "right", "wrong")}
+        own = {
+            name: getattr(self, name) for name in ("area", "cases", "right", "wrong", "untested")
+        }
         return {**own, **shares, "seconds": round(self.seconds, 1)}
 
 
@@ -95,11 +111,12 @@ def _hunt(area: str, seed: int, count: int, seconds: float, out: Path | None) ->
 
 def table(tallies: list[Tally]) -> str:
     """Write one line per area."""
-    head = ("area", "cases", "right", "wrong", "undecided: adversarial", "ordinary", "seconds")
+    head = ("area", "cases", "right", "wrong", "untested", "undecided: adversarial", "ordinary",
+            "seconds")  # fmt: skip
     lines = [head]
     for tally in tallies:
         shares = (f"{tally.share(kind):.2f} %" for kind in _KINDS.values())
-        counts = (f"{x:,}" for x in (tally.cases, tally.right, tally.wrong))
+        counts = (f"{getattr(tally, name):,}" for name in _COUNTS)
         lines.append((tally.area, *counts, *shares, f"{tally.seconds:.0f}"))  # type: ignore[arg-type]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
@@ -109,6 +126,19 @@ def table(tallies: list[Tally]) -> str:
     )  # fmt: skip
 
 
+def _spread(area: str, given: argparse.Namespace, seconds: float) -> Tally:
+    """Hunt in one area with several processes; the k-th uses seed + k."""
+    if given.jobs == 1:
+        return _hunt(area, given.seed, given.cases, seconds, given.out)
+    share = -(-given.cases // given.jobs)
+    parts = [(area, given.seed + k, share, seconds, given.out) for k in range(given.jobs)]
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+        tallies = list(pool.map(_hunt, *zip(*parts, strict=True)))
+    for other in tallies[1:]:
+        tallies[0].join(other)
+    return tallies[0]
+
+
 def main() -> int:
     """Run the areas; the exit code is 1 if an answer is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -116,13 +146,18 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100_000, help="most cases per area")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="for all areas")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, with seeds that follow")
     parser.add_argument("--out", type=Path, help="folder for the disagreements")
     parser.add_argument("--json", type=Path, help="file for the table")
     given = parser.parse_args()
     areas = given.area or list(AREAS)
     seconds = 60.0 * given.minutes / len(areas)
-    tallies = [_hunt(area, given.seed, given.cases, seconds, given.out) for area in areas]
-    print(table(tallies))
+    tallies = []
+    for area in areas:
+        tallies.append(_spread(area, given, seconds))
+        print(table(tallies[-1:]), flush=True)
+    if len(tallies) > 1:
+        print("\n" + table(tallies))
     if given.json is not None:
         given.json.write_text(json.dumps([tally.record() for tally in tallies], indent=1) + "\n")
     return int(any(tally.wrong for tally in tallies))

@@ -77,7 +77,7 @@ def higher(group: Group, k: int, i: int, a: int, b: int) -> bool | None:
     return difference > 0
 
 
-def local_truth(group: Group, k: int, rows: Exact, slack: Sequence[Any], norm: str) -> bool | None:
+def local_truth(group: Group, k: int, rows: Exact, slack: Sequence[Any]) -> bool | None:
     """Whether every support token has a lower score (paper A, Definition 2)."""
     T, answer = group.X.shape[2], True
     open_ones = False
@@ -85,7 +85,7 @@ def local_truth(group: Group, k: int, rows: Exact, slack: Sequence[Any], norm: s
         i, rank = divmod(m, T - 1)
         own = int(group.selection[k, i])
         other = rank + (rank >= own)
-        tight, above = tight_truth(value, norm), higher(group, k, i, own, other)
+        tight, above = tight_truth(value), higher(group, k, i, own, other)
         if tight is False or above is True:
             continue
         if tight is True and above is False:

@@ -33,6 +33,8 @@ _CANCELS = 64
 _ROUNDING, _ROUNDED, _SMALL = 8, 2, 1e-13
 # A row whose value rounding can change by more than this share of its bound may not hold.
 _BREAKS = 1e-4
+# Units in the last place by which the two sides of a gap may be off.
+_UNITS = 16
 
 
 class Status(StrEnum):
@@ -81,6 +83,7 @@ class Certificate(Summarised):
     rounding: Tensor  # the gap that rounding the entries of W alone can cause
     tolerance: float
     cancels: float  # largest ``dual`` that a proof of infeasibility may have
+    power: float | None  # p of a strictly convex norm
 
     def summary(self) -> dict[str, str]:
         """Return status and residuals, by name."""
@@ -95,6 +98,27 @@ class Certificate(Summarised):
         """
         beyond = (self.gap - self.rounding).where(self.rounding <= _BREAKS, torch.inf)
         return torch.stack((beyond, self.primal, self.dual)).amax(0)
+
+    @property
+    def radius(self) -> Tensor:
+        """No solution is farther from W, relative to ``upper`` and in the norm, ``(*B,)``.
+
+        With ``u = upper`` and ``l = lower``, strong convexity of ‖·‖_p² for p ≤ 2, and Clarkson's
+        inequality for p ≥ 2, give
+
+            ‖W − W⋆‖_p  ≤  2 √((u² − l²) / (p − 1)),      2 (u^p − l^p)^{1/p},
+
+        because the midpoint of two feasible points is feasible. What W misses its rows by is
+        added. Infinite in the nuclear norm, whose solution need not be unique.
+        """
+        if self.power is None:
+            return torch.full_like(self.gap, torch.inf)
+        low = (1.0 - self.gap - _UNITS * torch.finfo(self.gap.dtype).eps).clamp_min(0.0)
+        if self.power <= 2.0:
+            radius = 2.0 * ((1.0 - low**2) / (self.power - 1.0)).sqrt()
+        else:
+            radius = 2.0 * (1.0 - low**self.power) ** (1.0 / self.power)
+        return radius + self.primal + _ROUNDING / _ROUNDED * self.rounding
 
     @cached_property
     def status(self) -> Any:
@@ -189,7 +213,8 @@ def certify(
     finite = torch.isfinite(torch.linalg.vector_norm(W, ord=torch.inf, dim=(-2, -1)))
     eps = torch.finfo(dtype).eps
     cancels = _CANCELS * eps
-    limits = tolerance(norm, dtype), cancels
+    power = {Frobenius: 2.0, Lp: getattr(norm, "p", None)}.get(type(norm))
+    limits = tolerance(norm, dtype), cancels, power
     if bool(finite.all()):
         upper, primal, rounding = _primal_side(problem, norm, W, length, eps)
         gap = _gap(lower, upper)
