@@ -18,7 +18,7 @@ _LOSSES = ("logistic", "logistic", "exponential", "linear", "squared")
 # Starts of either kind per instance.
 _RANDOM, _HOSTILE = 5, 5
 _SETTLED = 0.999
-# Steps, and their length relative to the first attempt: a token that is far ahead falls back slowly.
+# Steps, and their length relative to the first attempt; a token far ahead falls back slowly.
 _ATTEMPTS = ((3000, 1.0), (30_000, 0.1), (30_000, 1.0), (30_000, 30.0))
 
 

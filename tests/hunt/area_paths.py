@@ -11,13 +11,15 @@ from tests.hunt.oracle_paths import Floats, Loss, least_loss, norm, on_sphere
 
 _FAMILIES = ["gaussian", "sphere", "integers", "masks", "copies", "contradicting", "near ties"]
 _STARTS = 3
+# Instances of a group: the library follows the paths of many in the time of a few.
+_SIZE = 48
 # Share of what the loss can fall, by which it may be above the least one.
 _ABOVE = 1e-5
 
 
 def batches(seed: int) -> Iterator[list[Case]]:
     """Yield cases, one per instance and radius."""
-    for k, group in enumerate(groups("paths", seed, _FAMILIES, most=2)):
+    for k, group in enumerate(groups("paths", seed, _FAMILIES, most=2, size=_SIZE)):
         rng = seeded(seed, "radii", k)
         yield attempt(lambda group, rng=rng: _compared(group, rng), group)  # type: ignore[misc]
 

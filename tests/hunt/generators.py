@@ -58,10 +58,10 @@ def _signs(rng: np.random.Generator, *shape: int) -> Floats:
     return rng.choice([-1.0, 1.0], shape)
 
 
-def _gaussian(rng: np.random.Generator, n: int, T: int, d: int) -> Group:
-    X, z = rng.standard_normal((GROUP, n, T, d)), rng.standard_normal((GROUP, n, d))
-    v, y = rng.standard_normal((GROUP, d)), _signs(rng, GROUP, n)
-    return Group("gaussian", False, X, z, y, v, rng.integers(0, T, (GROUP, n)))
+def _gaussian(rng: np.random.Generator, G: int, n: int, T: int, d: int) -> Group:
+    X, z = rng.standard_normal((G, n, T, d)), rng.standard_normal((G, n, d))
+    v, y = rng.standard_normal((G, d)), _signs(rng, G, n)
+    return Group("gaussian", False, X, z, y, v, rng.integers(0, T, (G, n)))
 
 
 def _sphere(group: Group, rng: np.random.Generator) -> Group:
@@ -169,7 +169,9 @@ def _number(word: Any) -> int:
     return word if isinstance(word, int) else int.from_bytes(str(word).encode()[:8], "big")
 
 
-def groups(area: str, seed: int, names: list[str] | None = None, most: int = 3) -> Iterator[Group]:
+def groups(
+    area: str, seed: int, names: list[str] | None = None, most: int = 3, size: int = GROUP
+) -> Iterator[Group]:
     """Yield groups without end, family after family; n, d ≤ ``most`` and T ≤ most + 1."""
     chosen = list(FAMILIES) if names is None else names
     k = 0
@@ -182,7 +184,7 @@ def groups(area: str, seed: int, names: list[str] | None = None, most: int = 3) 
             elif T == 1:
                 T = 2
             change, adversarial = FAMILIES[name]
-            group = change(_gaussian(rng, n, T, d), rng)
+            group = change(_gaussian(rng, size, n, T, d), rng)
             yield _aimed(replace(group, family=name, adversarial=adversarial), rng)
             k += 1
 

@@ -27,22 +27,21 @@ class Loss:
     """The loss of one instance and its gradient, both from the formula."""
 
     def __init__(self, arrays: Arrays, name: str) -> None:
-        self.X, self.z, self.v = arrays["X"], arrays["z"], arrays["v"]
-        self.gamma = arrays["y"][:, None] * (self.X @ self.v)
+        X, z = arrays["X"], arrays["z"]
+        self.gamma = arrays["y"][:, None] * (X @ arrays["v"])
+        self.rows = np.einsum("ntd,ne->ntde", X, z).reshape(self.gamma.size, -1)  # x zᵀ
         self.hidden = ~arrays.get("mask", np.ones(self.gamma.shape, dtype=bool))
         self.value, self.slope = _VALUES[name], _SLOPES[name]
 
     def __call__(self, w: Floats) -> tuple[float, Floats]:
         """Return the loss and the gradient at W, flat."""
-        d = self.X.shape[-1]
-        a = np.einsum("ntd,de,ne->nt", self.X, w.reshape(d, d), self.z)
-        a = np.where(self.hidden, -np.inf, a)
+        a = (self.rows @ w).reshape(self.gamma.shape)
+        a[self.hidden] = -np.inf
         s = np.exp(a - a.max(-1, keepdims=True))
         s /= s.sum(-1, keepdims=True)
         u = (s * self.gamma).sum(-1)
         c = (self.slope(u) / len(u))[:, None] * s * (self.gamma - u[:, None])
-        g = np.einsum("nt,ntd,ne->de", c, self.X, self.z).ravel()
-        return float(self.value(u).mean()), g
+        return float(self.value(u).mean()), c.ravel() @ self.rows
 
 
 def norm(w: Floats, p: float) -> float:

@@ -139,6 +139,14 @@ def _spread(area: str, given: argparse.Namespace, seconds: float) -> Tally:
     return tallies[0]
 
 
+def _record(path: Path, tallies: list[Tally], seed: int) -> None:
+    """Write the rows of these areas; rows of others stay."""
+    rows = json.loads(path.read_text()) if path.exists() else {}
+    rows |= {tally.area: tally.record() | {"seed": seed} for tally in tallies}
+    ordered = {area: rows[area] for area in AREAS if area in rows}
+    path.write_text(json.dumps(ordered, indent=1) + "\n")
+
+
 def main() -> int:
     """Run the areas; the exit code is 1 if an answer is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -148,7 +156,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes, with seeds that follow")
     parser.add_argument("--out", type=Path, help="folder for the disagreements")
-    parser.add_argument("--json", type=Path, help="file for the table")
+    parser.add_argument("--json", type=Path, help="file of the table, by area")
     given = parser.parse_args()
     areas = given.area or list(AREAS)
     seconds = 60.0 * given.minutes / len(areas)
@@ -159,7 +167,7 @@ def main() -> int:
     if len(tallies) > 1:
         print("\n" + table(tallies))
     if given.json is not None:
-        given.json.write_text(json.dumps([tally.record() for tally in tallies], indent=1) + "\n")
+        _record(given.json, tallies, given.seed)
     return int(any(tally.wrong for tally in tallies))
 
 

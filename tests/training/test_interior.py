@@ -139,3 +139,10 @@ def test_no_ball_has_a_lower_loss(
     assert bool((am.Lp(p).value(path.W) <= (1.0 + 1e-9) * torch.tensor(radii).double()).all())
     for k, radius in enumerate(radii):
         assert float(path.loss[k]) <= rival(data, loss, p, radius) + 1e-6 * float(size[k])
+
+
+def test_tokens_of_equal_score_are_a_minimum_each() -> None:
+    """The symmetric point selects both best tokens; preferring one of them is better."""
+    data = am.AttentionData([[[-2.0, -1.0], [-2.0, 1.0], [1.0, 0.0]]], [[1.0, -2.0]], [-1], [2, 0])
+    path = am.regularization_path(data, [1.0], p=3.0, loss="exponential")
+    assert float(path.W[0, 1].abs().max()) > 0.1

@@ -1,7 +1,8 @@
 """L-BFGS for a batch of trials, with a line search per trial."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import final
 
 import torch
 from torch import Tensor
@@ -35,40 +36,77 @@ def _direction(g: Tensor, pairs: deque[tuple[Tensor, Tensor, Tensor]]) -> Tensor
     return -q
 
 
-def minimise(function: Function, x: Tensor, iterations: int, tolerance: float) -> Tensor:
-    """Minimise from x ``(B, k)`` until the norm of the gradient times ‖x‖ is below the tolerance.
+@final
+class _State:
+    """Where the trials are that still move, and what L-BFGS remembers of them."""
 
-    A trial that has converged, or that no step improves, stays where it is.
-    """
-    value, g = function(x)
-    pairs: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=_MEMORY)
-    live = torch.isfinite(value)
-    fresh = torch.ones_like(live)  # no memory: the next step is plain descent
-    for _ in range(iterations):
-        live = live & (g.norm(dim=-1) * x.norm(dim=-1) > tolerance)
-        if not bool(live.any()):
-            break
-        d = _direction(g, pairs)
-        plain = fresh.unsqueeze(-1) | (_dot(g, d) >= 0)
+    def __init__(self, function: Function, x: Tensor) -> None:
+        self.function, self.x, self.result = function, x, x.clone()
+        self.value, self.g = function(x)
+        self.rows = torch.arange(len(x), device=x.device)
+        self.live = torch.isfinite(self.value)
+        self.fresh = torch.ones_like(self.live)  # no memory: the next step is plain descent
+        self.pairs: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=_MEMORY)
+
+    def shrink(self, part: Callable[[Tensor], Function]) -> None:
+        """Put away the trials that have ended."""
+        self.result[self.rows] = self.x
+        kept = self.live.nonzero()[:, 0]
+        self.rows, self.x, self.value, self.g, self.live, self.fresh = (
+            x[kept] for x in (self.rows, self.x, self.value, self.g, self.live, self.fresh)
+        )
+        self._remember((s[kept], y[kept], rho[kept]) for s, y, rho in self.pairs)
+        self.function = part(self.rows)
+
+    def _remember(self, pairs: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+        self.pairs = deque(pairs, maxlen=_MEMORY)
+
+    def step(self) -> None:
+        """Search along the direction of L-BFGS, or down the gradient."""
+        x, value, g = self.x, self.value, self.g
+        d = _direction(g, self.pairs)
+        plain = self.fresh.unsqueeze(-1) | (_dot(g, d) >= 0)
         short = 0.1 * x.norm(dim=-1, keepdim=True) / g.norm(dim=-1, keepdim=True).clamp_min(tiny(g))
         d = torch.where(plain, -short * g, d)
-        new, new_value, new_g, moved = _search(function, x, value, g, d, live)
-        s, y = new - x, new_g - g
+        self.x, self.value, self.g, moved = _search(self.function, x, value, g, d, self.live)
+        s, y = self.x - x, self.g - g
         curvature = _dot(s, y)
         good = moved.unsqueeze(-1) & (curvature > 1e-14 * _dot(y, y).sqrt() * _dot(s, s).sqrt())
-        pairs.append((s, y, torch.where(good, 1.0 / curvature, 0.0)))
-        moved = moved & (value - new_value > _PROGRESS * value.abs())
+        self.pairs.append((s, y, torch.where(good, 1.0 / curvature, 0.0)))
+        moved = moved & (value - self.value > _PROGRESS * value.abs())
         # A trial that could not move drops its memory; it ends if plain descent fails too.
-        lost = live & ~moved
-        live = live & ~(lost & plain[..., 0])
+        lost = self.live & ~moved
+        self.live = self.live & ~(lost & plain[..., 0])
         if bool(lost.any()):
-            pairs = deque(
-                ((s, y, rho.masked_fill(lost.unsqueeze(-1), 0.0)) for s, y, rho in pairs),
-                maxlen=_MEMORY,
-            )
-        fresh = lost
-        x, value, g = new, new_value, new_g
-    return x
+            gone = lost.unsqueeze(-1)
+            self._remember((s, y, rho.masked_fill(gone, 0.0)) for s, y, rho in self.pairs)
+        self.fresh = lost
+
+
+def minimise(
+    function: Function,
+    x: Tensor,
+    iterations: int,
+    tolerance: float,
+    part: Callable[[Tensor], Function] | None = None,
+) -> Tensor:
+    """Minimise from x ``(B, k)`` until the norm of the gradient times ‖x‖ is below the tolerance.
+
+    A trial that has converged, or that no step improves, stays where it is. ``part`` builds the
+    function of some trials, by their places ``(m,)``; with it, trials that have ended cost no more.
+    """
+    state = _State(function, x)
+    for _ in range(iterations):
+        going = state.g.norm(dim=-1) * state.x.norm(dim=-1) > tolerance
+        state.live = state.live & going
+        count = int(state.live.sum())
+        if count == 0:
+            break
+        if part is not None and 2 * count < len(state.live):
+            state.shrink(part)
+        state.step()
+    state.result[state.rows] = state.x
+    return state.result
 
 
 def _search(

@@ -186,7 +186,8 @@ class WeightsLandscape(Landscape):
     def proved(self, x: Tensor) -> Tensor:
         """If W selects the optimal tokens, the loss falls to its infimum along it.
 
-        A local path has the cone of its selection, and ``−Σ log s_i,opt`` is convex.
+        A local path has the cone of its selection, and ``−Σ log s_i,opt`` is convex. Different
+        tokens of the same largest score are a minimum each.
         """
         self.weights.place(x)
         if self.tokens is not None:
@@ -194,17 +195,19 @@ class WeightsLandscape(Landscape):
         best, logits = best_tokens(self.goal), self.weights.logits()
         others = logits.masked_fill(best, -torch.inf).amax(-1)
         own = logits.masked_fill(~best, -torch.inf).amax(-1)
-        return (own > others).all(-1) | self._convex(best)
+        return ((own > others).all(-1) | self._convex(best)) & self._one_best(best)
+
+    def _one_best(self, best: Tensor) -> Tensor:
+        """Check whether the best tokens of every sequence are copies of one, bool ``(B,)``."""
+        X = self.goal.flat.X
+        first = best.to(torch.int8).argmax(-1)[..., None, None].expand(-1, -1, 1, X.shape[-1])
+        return ((X.gather(-2, first) == X).all(-1) | ~best).all((-2, -1))
 
     def _convex(self, best: Tensor) -> Tensor:
         goal = self.goal
         assert goal.gamma is not None
-        plain = isinstance(goal.loss, Log) & (goal.gamma == best.to(goal.gamma)).all((-2, -1))
-        first = (
-            best.to(torch.int8).argmax(-1)[..., None, None].expand(-1, -1, 1, goal.flat.X.shape[-1])
-        )
-        same = (goal.flat.X.gather(-2, first) == goal.flat.X).all(-1)
-        return plain & (same | ~best).all((-2, -1))
+        zero_one = (goal.gamma == best.to(goal.gamma)).all((-2, -1))
+        return zero_one & isinstance(goal.loss, Log)
 
 
 def log_value(loss: Loss, u: Tensor) -> Tensor:
