@@ -1,6 +1,7 @@
 """Regularisation paths against multi-start minimisation; balls are nested, so the loss falls."""
 
 from collections.abc import Iterator
+from itertools import chain, islice
 
 import numpy as np
 
@@ -11,15 +12,17 @@ from tests.hunt.oracle_paths import Floats, Loss, least_loss, norm, on_sphere
 
 _FAMILIES = ["gaussian", "sphere", "integers", "masks", "copies", "contradicting", "near ties"]
 _STARTS = 3
-# Instances of a group: the library follows the paths of many in the time of a few.
-_SIZE = 48
+# Instances of the first groups, one of each family, and of all others: the library follows the
+# paths of many in the time of a few.
+_SIZES = 4, 48
 # Share of what the loss can fall, by which it may be above the least one.
 _ABOVE = 1e-5
 
 
 def batches(seed: int) -> Iterator[list[Case]]:
     """Yield cases, one per instance and radius."""
-    for k, group in enumerate(groups("paths", seed, _FAMILIES, most=2, size=_SIZE)):
+    small, large = (groups("paths", seed, _FAMILIES, most=2, size=size) for size in _SIZES)
+    for k, group in enumerate(chain(islice(small, len(_FAMILIES)), large)):
         rng = seeded(seed, "radii", k)
         yield attempt(lambda group, rng=rng: _compared(group, rng), group)  # type: ignore[misc]
 

@@ -12,7 +12,7 @@ COUNTS = {
     "locality": 800,
     "guarantees": 400,
     "training": 400,
-    "paths": 150,
+    "paths": 84,
     "graphs": 400,
     "embeddings": 400,
 }
