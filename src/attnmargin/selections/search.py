@@ -36,6 +36,8 @@ _CHUNK = 1 << 21
 # Selections searched without being asked for more, for problems of 32 rows; for larger ones as
 # many as take the same time. Norms that need an interior-point method take ten times as long.
 _LIMIT, _ROWS, _SLOWER = 100_000, 32, 10
+# A support token of high score stands level with the best low one, up to this share of the margin.
+_LEVEL = 1e-7
 # Random selections that a climb begins with.
 _STARTS = 256
 
@@ -138,8 +140,7 @@ class _Tally:
         a = torch.einsum("ntd,snd->snt", flat.relative[0], keys)
         masks = (f(data, selections).flatten(1, -2) for f in (low_tokens, high_tokens))
         wall = barrier(a, *masks)
-        # A support token of high score stands level with the best low one, up to rounding.
-        return found.feasible & (wall > 1e-7)
+        return found.feasible & (wall > _LEVEL)
 
     def result(self, total: int) -> Search:
         """Return the locally optimal selections in order, with their solutions."""

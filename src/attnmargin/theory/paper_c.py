@@ -21,6 +21,9 @@ from attnmargin.theory.paper_a import falling_between
 _ROUNDING = 16
 # How far C Eᵀ may be from the identity.
 _IDENTITY = 1e-9
+# Largest inner product of two matrices that Newton's method and a solver leave orthogonal, relative
+# to their norms.
+_ORTHOGONAL = 1e-10
 
 
 @final
@@ -155,7 +158,7 @@ def lemma_2(facts: NextTokenFacts) -> Check:
     inner = float((facts.correction * facts.solution.W).sum().abs())
     size = float(torch.linalg.matrix_norm(facts.correction))
     numbers = {"|⟨W_cyc, W_mm⟩|": inner, "‖W_cyc‖": size}
-    allowed = 1e-10 * (1.0 + size * float(facts.solution.value))
+    allowed = _ORTHOGONAL * (1.0 + size * float(facts.solution.value))
     return _row("Lemma 2", meaning, inner <= allowed, numbers, "W_cyc is that of the log-loss")
 
 

@@ -13,6 +13,8 @@ from attnmargin.theory.check import Check, Outcome, number, outcome
 
 # The probability δ with which a statement may fail, and selections that Lemma 19 is tried on.
 _DELTA, _MOST = 0.1, 4096
+# How far the length of v may be from one; float32 embeddings have such lengths.
+_UNIT = 1e-6
 
 
 @final
@@ -55,7 +57,7 @@ class EmbeddingFacts:
         largest = max(float((E @ v).abs().max()), float((E @ p).abs().max()), float((p @ v).abs()))
         short = float(torch.cat((E, p.unsqueeze(0))).norm(dim=-1).max()) <= 2.0
         equal = bool(self.model.visible.all())
-        return short and equal and largest <= self.d**-0.25 and abs(float(v.norm()) - 1.0) < 1e-6
+        return short and equal and largest <= self.d**-0.25 and abs(float(v.norm()) - 1.0) < _UNIT
 
     @property
     def wide(self) -> float:

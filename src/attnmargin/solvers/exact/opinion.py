@@ -21,6 +21,8 @@ from attnmargin.solvers.exact.powers import solve_powers
 _ROWS, _POWERS = 48, 40_000
 # A multiplier below this share of the largest says nothing about its row.
 _GUESS = 1e-9
+# Other singular values of a matrix of rank one, relative to the first.
+_RANK_ONE = 1e-15
 
 # W, multipliers, and tight rows if they are known
 Numbers = tuple[list[float], dict[int, float], list[int] | None]
@@ -153,7 +155,7 @@ def _nuclear(found: Numbers, W: Tensor) -> Numbers | None:
     If no W is known at all, it is at least a feasible one.
     """
     singular = torch.linalg.svdvals(torch.tensor(found[0], dtype=torch.float64).reshape(W.shape))
-    one = float(singular[1:].sum()) <= 1e-15 * float(singular[0])
+    one = float(singular[1:].sum()) <= _RANK_ONE * float(singular[0])
     if one:
         return found
     return None if bool(torch.isfinite(W).all()) else _feasible(found)
