@@ -101,3 +101,20 @@ def test_rows_whose_slack_drowns_in_rounding_are_in_doubt() -> None:
     solution = am.solve(am.token_problem(X, [2 * short, long / 4], [0, 2]), "nuc")
     assert not bool(solution.support[3])
     assert bool(solution.doubtful[3])
+
+
+def test_slack_below_the_rounding_of_a_long_solution_is_in_doubt() -> None:
+    """W is 2e9 long; row 0 has an exact slack of 1.07e-6 and no force, rounding is 2e-5."""
+    X = [
+        [[1.141613657292435, -1.4908481201871862], [-0.7987206577542657, -0.8526291447325535],
+         [-1.0166327474247612, -2.4616608353078893], [1.1416196327569788, -1.4908438187078576]],
+        [[-0.9542141892022826, 1.299512683609877], [0.36456889346486004, 1.2570396051937425],
+         [-1.1016107321245128, 0.1454909575826868], [-0.95421418897564, 1.2995126829558794]],
+        [[1.0581944170608613, 0.4388368671309499], [-0.18570403717231576, 1.6674171588153988],
+         [-0.5440879428766694, 0.6086137772480229], [1.0582067773795099, 0.4388371326512096]],
+    ]  # fmt: skip
+    z = [[-0.45913807253471667, 0.3502625381916553], [0.06523922102265035, -0.775136855948563],
+         [0.650778026163874, 0.3402645338565144]]  # fmt: skip
+    solution = am.solve(am.token_problem(X, z, [1, 0, 3]))
+    assert solution.support.nonzero().flatten().tolist() == [1, 2, 5]
+    assert solution.doubtful.nonzero().flatten().tolist() == [0]

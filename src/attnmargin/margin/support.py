@@ -23,8 +23,8 @@ from attnmargin.margin.problem import MarginProblem
 _ROUNDING = 64
 # A row is clear when its multiplier and its slack, each relative, differ by this factor.
 _CLEAR = 100.0
-# Rounding above this share of the bound hides the slack.
-_HIDDEN = 0.1
+# Rounding above this share of the bound could hide a slack.
+_SHARP = 1e-12
 # A row this close to its bound is compared with the condition of the held rows.
 _CLOSE = 1e-5
 # Interior solutions whose held rows are nearer to dependent than this may share their multipliers.
@@ -75,16 +75,16 @@ class _Rows:
         largest = force.amax(-1, keepdim=True) if force.shape[-1] else force.sum(-1, keepdim=True)
         self.force = force / largest.where(largest > 0, 1.0)
         self.dual = dual.to(torch.float64).where(self.problem.mask, 0.0)
-        self.held = (self.force > _CLEAR * self.share) | (self.problem.equality & problem.mask)
+        blur = self.rounding / self.scale
+        self.blur = blur.where(blur > _SHARP, 0.0)
+        clear = torch.maximum(_CLEAR * self.share, self.blur)
+        self.held = (self.force > clear) | (self.problem.equality & problem.mask)
 
     def comparable(self) -> Tensor:
         """Find rows that are neither clearly held nor clearly slack, bool ``(*B, M)``."""
         low, high = torch.minimum(self.force, self.share), torch.maximum(self.force, self.share)
-        return (high < _CLEAR * low) & ~self.problem.equality
-
-    def hidden(self) -> Tensor:
-        """Find rows whose slack would be lost in their rounding, bool ``(*B, M)``."""
-        return (self.rounding > _HIDDEN * self.scale) & ~self.problem.equality
+        dim = ~self.held & (self.force > 0) & (self.blur > 0) & (self.share == 0)
+        return ((high < _CLEAR * low) | dim) & ~self.problem.equality
 
     def exact(self) -> Tensor:
         """Find solutions whose rows are all at their bound or free of force, bool ``(*B,)``."""
@@ -154,8 +154,7 @@ def needs_polish(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) ->
 def _decision(rows: _Rows, unknown: Tensor, doubt: Tensor) -> Decision:
     """Tell tight rows from slack ones, ``unknown`` and within ``doubt`` apart, ``(*B, M)``."""
     mask = rows.problem.mask
-    unknown = unknown | rows.hidden()
-    within = (rows.share == 0) & rows.exact().unsqueeze(-1)
+    within = (rows.share == 0) & (rows.blur == 0) & rows.exact().unsqueeze(-1)
     tight = mask & ~unknown & (rows.held | within)
     away = ~rows.held & ~within & (rows.slack > doubt)
     return Decision(tight, mask & ~tight & (unknown | ~away))
