@@ -1,6 +1,7 @@
 """The certificate: a judge that trusts no solver."""
 
 import ast
+import math
 from pathlib import Path
 
 import numpy as np
@@ -242,3 +243,30 @@ def test_a_long_w_may_not_miss_its_other_rows() -> None:
     tiny_and_negative = am.margin_problem([[1e-13, 0.0], [0.0, 1.0]], [[1.0]], [1.0, -1.0])
     assert am.certify(tiny_and_negative, "fro", [[1e13], [-1.9]], [1.0, 0.0]).status == "inaccurate"
     assert am.certify(tiny_and_negative, "fro", [[1e13], [0.0]], [1.0, 0.0]).status == "optimal"
+
+
+@pytest.mark.parametrize("p", [1.1, 1.5, 2.0, 3.0, 6.0, 10.0])
+def test_no_solution_is_outside_the_radius(p: float) -> None:
+    """Closed form: W⋆ = (1, 1) in every norm; W is pushed off it, still feasible or short of it."""
+    problem = am.margin_problem([[1.0, 0.0], [0.0, 1.0]], [[1.0]])
+    norm = am.solve(problem, p).norm
+    exact = torch.ones(2, 1, dtype=torch.float64)
+    for push in (1e-2, 1e-5, 1e-9, -1e-6):
+        W = exact + torch.tensor([[push], [0.0]], dtype=torch.float64)
+        check = am.certify(problem, p, W, [1.0, 1.0])
+        off = float(norm.value(W - exact) / norm.value(W))
+        assert off <= float(check.radius)
+
+
+def test_the_radius_of_a_long_w() -> None:
+    problem = am.margin_problem([[1.0, 0.0], [0.0, 1.0]], [[1.0]])
+    check = am.certify(problem, "fro", [[2.0], [1.0]], [1.0, 1.0])
+    assert float(check.radius) == pytest.approx(math.sqrt((5.0 - 2.0) / 5.0))
+    check = am.certify(problem, 4, [[2.0], [1.0]], [1.0, 1.0])
+    assert float(check.radius) == pytest.approx(2.0 * ((17.0 - 2.0) / 17.0 / 2.0) ** 0.25)
+
+
+def test_the_nuclear_norm_has_no_radius() -> None:
+    problem = am.margin_problem([[1.0, 0.0]], [[1.0]])
+    assert float(am.solve(problem, "nuc").certificate.radius) == math.inf
+    assert am.solve(problem).certificate.radius.shape == ()

@@ -103,21 +103,21 @@ class Certificate(Summarised):
     def radius(self) -> Tensor:
         """No solution is farther from W, relative to ``upper`` and in the norm, ``(*B,)``.
 
-        With ``u = upper`` and ``l = lower``, strong convexity of ‖·‖_p² for p ≤ 2, and Clarkson's
-        inequality for p ≥ 2, give
+        With ``u = upper`` and ``l = lower``
 
-            ‖W − W⋆‖_p  ≤  2 √((u² − l²) / (p − 1)),      2 (u^p − l^p)^{1/p},
+            ‖W − W⋆‖_p ≤ √((u² − l²) / (p − 1)), p ≤ 2;   2 ((u^p − l^p) / 2)^{1/p}, p ≥ 2:
 
-        because the midpoint of two feasible points is feasible. What W misses its rows by is
-        added. Infinite in the nuclear norm, whose solution need not be unique.
+        ‖·‖_p² is strongly convex (Ball, Carlen, Lieb); by Clarkson's inequality, ‖·‖_p^p falls by
+        ‖(W − W⋆)/2‖^p at the midpoint, which is feasible. What W misses its rows by is added.
+        Infinite in the nuclear norm, whose solution need not be unique.
         """
         if self.power is None:
             return torch.full_like(self.gap, torch.inf)
         low = (1.0 - self.gap - _UNITS * torch.finfo(self.gap.dtype).eps).clamp_min(0.0)
         if self.power <= 2.0:
-            radius = 2.0 * ((1.0 - low**2) / (self.power - 1.0)).sqrt()
+            radius = ((1.0 - low**2) / (self.power - 1.0)).sqrt()
         else:
-            radius = 2.0 * (1.0 - low**self.power) ** (1.0 / self.power)
+            radius = 2.0 * (0.5 * (1.0 - low**self.power)) ** (1.0 / self.power)
         return radius + self.primal + _ROUNDING / _ROUNDED * self.rounding
 
     @cached_property
