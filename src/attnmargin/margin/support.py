@@ -88,7 +88,7 @@ class _Rows:
 
     def exact(self) -> Tensor:
         """Find solutions whose rows are all at their bound or free of force, bool ``(*B,)``."""
-        return ((self.force == 0) | (self.share == 0)).all(-1)
+        return ((self.force == 0) | ((self.share == 0) & (self.blur == 0))).all(-1)
 
     def dependence(self, members: Tensor) -> Tensor:
         """Compute 1 / (the least singular value of the held rows, of length one), ``(k, 1)``.
