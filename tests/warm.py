@@ -17,7 +17,7 @@ if __name__ == "__main__":
         am.solve(problem)
         nuclear = subprocess.Popen([sys.executable, "-m", "tests.warm", "nuclear"])
         am.solve(problem, 3.0)
-        am.train(data, steps=2)
+        am.theory.guarantee(data, am.train(data, steps=2).W[-1])
         am.train(data, "KQ", steps=2)
         am.train(data, method="mirror", p=3.0, steps=2)
         sys.exit(nuclear.wait())

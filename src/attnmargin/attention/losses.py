@@ -36,6 +36,14 @@ class Loss(ABC):
     def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
         """Compute ``(M₀, M₁)`` of paper A, Assumption A, over ``|u| ≤ largest``."""
 
+    def rise(self, u: Tensor, drop: Tensor) -> Tensor:
+        """Compute ``ℓ(u − drop) − ℓ(u)``, for small drops without cancellation."""
+        return self.value(u - drop) - self.value(u)
+
+    def bend(self, low: Tensor, high: Tensor) -> Tensor:
+        """Bound ``|ℓ''/ℓ'|`` between two scores; infinite if the slope vanishes, or is unknown."""
+        return torch.full_like(high, torch.inf)
+
 
 @final
 class Logistic(Loss):
@@ -51,6 +59,12 @@ class Logistic(Loss):
 
     def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
         return torch.full_like(largest, 0.25), torch.ones_like(largest)
+
+    def rise(self, u: Tensor, drop: Tensor) -> Tensor:
+        return torch.log1p(torch.sigmoid(-u) * torch.expm1(drop))
+
+    def bend(self, low: Tensor, high: Tensor) -> Tensor:
+        return torch.sigmoid(high)
 
 
 @final
@@ -68,6 +82,12 @@ class Exponential(Loss):
     def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
         return largest.exp(), largest.exp()
 
+    def rise(self, u: Tensor, drop: Tensor) -> Tensor:
+        return (-u).exp() * torch.expm1(drop)
+
+    def bend(self, low: Tensor, high: Tensor) -> Tensor:
+        return torch.ones_like(high)
+
 
 @final
 class Linear(Loss):
@@ -83,6 +103,12 @@ class Linear(Loss):
 
     def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
         return torch.zeros_like(largest), torch.ones_like(largest)
+
+    def rise(self, u: Tensor, drop: Tensor) -> Tensor:
+        return drop.clone()
+
+    def bend(self, low: Tensor, high: Tensor) -> Tensor:
+        return torch.zeros_like(high)
 
 
 @final
@@ -107,6 +133,12 @@ class Squared(Loss):
     def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
         return torch.full_like(largest, 2.0), 2.0 * (1.0 + largest)
 
+    def rise(self, u: Tensor, drop: Tensor) -> Tensor:
+        return drop * (2.0 * (1.0 - u) + drop)
+
+    def bend(self, low: Tensor, high: Tensor) -> Tensor:
+        return torch.where(high < 1.0, 1.0 / (1.0 - high), torch.inf)
+
 
 @final
 class Log(Loss):
@@ -122,6 +154,12 @@ class Log(Loss):
 
     def constants(self, largest: Tensor) -> tuple[Tensor, Tensor]:
         raise InputError("lr", "'auto' with the loss 'log'", "a loss with a bounded slope")
+
+    def rise(self, u: Tensor, drop: Tensor) -> Tensor:
+        return -torch.log1p(-drop / u)
+
+    def bend(self, low: Tensor, high: Tensor) -> Tensor:
+        return torch.where(low > 0.0, 1.0 / low, torch.inf)
 
 
 LOSSES: dict[str, type[Loss]] = {

@@ -1,8 +1,17 @@
 """Every assumption and theorem of the four papers, as a check with numbers."""
 
 from attnmargin.theory.check import Check, Outcome
+from attnmargin.theory.guarantees import Guarantee, guarantee
 from attnmargin.theory.paper_c import check_next_token
 from attnmargin.theory.paper_d import check_embeddings
 from attnmargin.theory.table import check_theory
 
-__all__ = ["Check", "Outcome", "check_embeddings", "check_next_token", "check_theory"]
+__all__ = [
+    "Check",
+    "Guarantee",
+    "Outcome",
+    "check_embeddings",
+    "check_next_token",
+    "check_theory",
+    "guarantee",
+]

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.softmax import Objective
-from attnmargin.training.rates import excess
 
 # Doublings and halvings of the length of a step.
 _DOUBLINGS, _HALVINGS = 60, 40
@@ -23,23 +22,36 @@ _DOUBLINGS, _HALVINGS = 60, 40
 
 def staying_loss(goal: Objective, q: Tensor | float = 0.5) -> Tensor:
     """Compute the excess loss below which optimal tokens keep more than 1 − q, ``(B,)``."""
+    first, gap = best_and_gap(goal)
+    share = torch.as_tensor(q, dtype=gap.dtype, device=gap.device).reshape(-1, 1)
+    cost = goal.loss.rise(first, share * gap.where(torch.isfinite(gap), 0.0))
+    return cost.where(torch.isfinite(gap), torch.inf).amin(-1) / gap.shape[-1]
+
+
+def best_and_gap(goal: Objective) -> tuple[Tensor, Tensor]:
+    """Compute γ_i1, and γ_i1 − γ_i2, infinite if there is no second token, ``(B, N)`` each."""
     assert goal.gamma is not None
-    gamma, hidden = goal.gamma, goal.flat.hidden
-    if hidden is not None:
-        gamma = gamma.masked_fill(hidden, -torch.inf)
-    if gamma.shape[-1] == 1:
-        return torch.full_like(gamma[:, 0, 0], torch.inf)
-    first, second = gamma.topk(2, dim=-1).values.unbind(-1)
-    share = torch.as_tensor(q, dtype=gamma.dtype, device=gamma.device).reshape(-1, 1)
-    gap = (first - second).where(torch.isfinite(second), 0.0)
-    cost = goal.loss.value(first - share * gap) - goal.loss.value(first)
-    return cost.where(torch.isfinite(second), torch.inf).amin(-1) / gamma.shape[-2]
+    assert goal.rise is not None
+    unseen = goal.flat.unseen()
+    best = goal.gamma.masked_fill(unseen, -torch.inf).argmax(-1, keepdim=True)
+    below = (goal.rise.gather(-1, best) - goal.rise).masked_fill(unseen, torch.inf)
+    gap = below.scatter(-1, best, torch.inf).amin(-1).clamp_min(0.0)
+    return goal.gamma.gather(-1, best)[..., 0], gap
+
+
+def drops(goal: Objective, logits: Tensor) -> Tensor:
+    """Compute ``D_i = Σ_t s_it (γ_i1 − γ_it)``, ``(B, N)``: a sum without cancellation."""
+    assert goal.gamma is not None
+    assert goal.rise is not None
+    unseen = goal.flat.unseen()
+    best = goal.gamma.masked_fill(unseen, -torch.inf).argmax(-1, keepdim=True)
+    below = (goal.rise.gather(-1, best) - goal.rise).masked_fill(unseen, 0.0)
+    return (torch.softmax(logits, -1) * below).sum(-1).clamp_min(0.0)
 
 
 def excess_loss(goal: Objective, logits: Tensor) -> Tensor:
     """Compute ``L − L⋆`` at logits ``(B, N, T)``, shape ``(B,)``."""
-    slope = goal.slope(logits)
-    return (excess(goal, slope) * slope.log_scale.exp())[:, 0, 0]
+    return goal.loss.rise(best_and_gap(goal)[0], drops(goal, logits)).mean(-1)
 
 
 def staying_step(goal: Objective, logits: Tensor, usable: Tensor, q: Tensor) -> Tensor:
