@@ -1,5 +1,5 @@
 """What a point that training has reached proves about all that follows."""
 
-from attnmargin.theory.guarantees.guarantee import Guarantee, guarantee
+from attnmargin.theory.guarantees.proof import Guarantee, guarantee
 
 __all__ = ["Guarantee", "guarantee"]
