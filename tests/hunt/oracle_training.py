@@ -19,11 +19,12 @@ _HUGE = mpf(10) ** 30
 EPS = float(np.finfo(float).eps)
 Precise = NDArray[Any]  # an array of mpf
 
+# ℓ'(u), from u and 1 − u
 SLOPES = {
-    "logistic": lambda u: -1 / (1 + mp.exp(u)),
-    "exponential": lambda u: -mp.exp(-u),
-    "squared": lambda u: 2 * (u - 1),
-    "linear": lambda u: mpf(-1),
+    "logistic": lambda u, rest: -1 / (1 + mp.exp(u)),
+    "exponential": lambda u, rest: -mp.exp(-u),
+    "squared": lambda u, rest: -2 * rest,
+    "linear": lambda u, rest: mpf(-1),
 }
 _VALUES = {
     "logistic": lambda u: mp.log1p(mp.exp(-u)),
@@ -75,8 +76,13 @@ class Setting:
             weight = np.array([mp.exp(x - max(a)) for x in a], dtype=object)
             s = weight / sum(weight)
             u = s @ gamma
-            # γ − u as a sum of differences: a saturated softmax loses no digit
-            c = self.slope_of(u) * s * np.array([s @ (g - gamma) for g in gamma]) / n
+            # 1 − u and γ − u as sums of differences: a saturated softmax loses no digit
+            c = (
+                self.slope_of(u, s @ (1 - gamma))
+                * s
+                * np.array([s @ (g - gamma) for g in gamma])
+                / n
+            )
             total = total + np.outer(X.T @ c, z)
             loss += self.value_of(u) / n
             near = X - X[0]
