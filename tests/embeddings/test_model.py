@@ -182,3 +182,13 @@ def test_equal_tokens_leave_p_where_it_is() -> None:
     E, p, v = [[-180.98737420684665], [-75882.80288077239], [0.0557525824612834]], [-1.1], [1.56]
     model = am.embeddings.EmbeddingModel(E, p, v, [[1, 1, 1]], [1])
     assert model.gradients()[1].tolist() == [0.0]
+
+
+def test_a_margin_that_rounding_hides_is_undecided() -> None:
+    """Embeddings that differ by 1e8 in length: the least norm is known to 3e-7 only."""
+    E = [[148411.64179671553, 134340.7192209774], [0.0002826710858556938, -4.842395849828078e-05],
+         [-0.0001240670922059699, -0.00034824050800803265]]  # fmt: skip
+    sequences = [[2], [1, 0, 0, 1], [0, 0, 0, 2], [1, 1, 0]]
+    p, v = [-0.15330472469992215, -0.28254692570779366], [0.5288550150173704, 0.46293291201155656]
+    model = am.embeddings.EmbeddingModel(E, p, v, sequences, [1, 1, 1, 1])
+    assert math.isnan(am.embeddings.other_selections(model, model.selected()))

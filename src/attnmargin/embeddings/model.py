@@ -28,6 +28,8 @@ from attnmargin.training import Trajectory, gradient_flow
 
 # Logits this close to the largest count as ties, as a fraction of the spread of all logits.
 _TIED = 1e-9
+# Largest relative gap of a norm that is given as known, in float64.
+_KNOWN = 1e-9
 
 
 @final
@@ -259,4 +261,10 @@ def other_selections(model: EmbeddingModel, important: Array, most: int = 4096) 
     if bool((np.asarray(solution.status) == Status.INACCURATE).any()):
         return float("nan")
     good = torch.as_tensor(solution.optimal) & (solution.value > 0.0)
-    return float(solution.value[good].min()) if bool(good.any()) else float("inf")
+    if not bool(good.any()):
+        return float("inf")
+    value, gap = solution.value[good], solution.certificate.gap[good]
+    least = float(value.min())
+    rivals = value * (1.0 - gap) <= least
+    known = max(_KNOWN, solution.certificate.tolerance)
+    return least if bool((gap[rivals] <= known).all()) else float("nan")
