@@ -8,11 +8,12 @@ READY := $(VENV)/ready
 
 setup: $(READY)
 
-# The torch wheel is installed first, so that no dependency pulls another build of it.
+# The torch wheel is installed first, so that no dependency pulls another build of it. Python compiles
+# what it imports, so pip need not compile everything.
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
 		--editable ".[plot,graph,text,verify,bench,dev]"
 	touch $@
 

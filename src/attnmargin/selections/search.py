@@ -32,7 +32,7 @@ from attnmargin.selections.local_optimality import Locality, locality
 from attnmargin.solvers.entry import solve
 
 # Numbers that the rows of one batched solve may have together.
-_CHUNK = 1 << 21
+_CHUNK = 1 << 19
 # Selections searched without being asked for more, for problems of 32 rows; for larger ones as
 # many as take the same time. Norms that need an interior-point method take ten times as long.
 _LIMIT, _ROWS, _SLOWER = 100_000, 32, 10

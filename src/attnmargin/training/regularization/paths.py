@@ -25,6 +25,7 @@ from attnmargin.attention.selection import selected_tokens
 from attnmargin.attention.softmax import Objective, Sequences, objective
 from attnmargin.base.arrays import Array, as_tensor
 from attnmargin.base.checks import check_kind
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import check_parameter
@@ -37,6 +38,7 @@ from attnmargin.training.start import joint_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
 
 
+@one_thread
 def regularization_path(
     data: AttentionData,
     radii: Sequence[float],
