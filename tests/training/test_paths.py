@@ -25,7 +25,7 @@ def off(run: am.Trajectory, solution: am.Solution) -> Tensor:
 @pytest.mark.parametrize("p", [1.75, 2.0, 3.0])
 def test_path_of_w_ends_in_the_svm(p: float) -> None:
     """Paper A, Theorem 2; paper B, Theorem 1."""
-    data = am.random_data(4, 5, 6, trials=6, name="path")
+    data = am.random_data(4, 5, 6, trials=3, name="path")
     run = am.regularization_path(data, RADII, p=p)
     away = off(run, am.solve(optimal_problem(data), p))
     assert bool((away.diff(dim=0) < 0).all())
@@ -36,7 +36,7 @@ def test_path_of_w_ends_in_the_svm(p: float) -> None:
 
 def test_path_of_factors_ends_in_the_nuclear_svm() -> None:
     """Paper A, Theorem 2, KQ-RP."""
-    data = am.random_data(4, 5, 6, trials=6, name="path")
+    data = am.random_data(4, 5, 6, trials=3, name="path")
     run = am.regularization_path(data, RADII, "KQ")
     away = off(run, am.solve(optimal_problem(data), "nuc"))
     assert bool((away.diff(dim=0) < 0).all())
