@@ -163,7 +163,8 @@ def _without_blind(flat: Sequences, blind: Tensor) -> Sequences:
     return replace(flat, X=X, hidden=hidden, blind=blind)
 
 
-def _weights(data: AttentionData, W: Array) -> Tensor:
+def flat_weights(data: AttentionData, W: Array) -> Tensor:
+    """Check weights ``(*B, d, d)``, or ``(d, d)`` for all, and return them as ``(B, d, d)``."""
     W = finite("W", floats("W", W, like=data.X))
     full = (*data.batch_shape, data.d, data.d)
     if W.ndim < 2 or W.shape[-2:] != full[-2:]:
@@ -183,14 +184,14 @@ def logits(data: AttentionData, W: Array) -> Tensor:
         [[1.0, 2.0]]
     """
     flat = sequences(data)
-    image = flat.z @ _weights(data, W).mT
+    image = flat.z @ flat_weights(data, W).mT
     return _unblind(flat, flat.seen((flat.X @ image.unsqueeze(-1)).squeeze(-1)))
 
 
 def relative_logits(data: AttentionData, W: Array) -> Tensor:
     """Compute :func:`logits` up to a constant per query, for their differences."""
     flat = sequences(data)
-    return _unblind(flat, flat.logits(_weights(data, W)))
+    return _unblind(flat, flat.logits(flat_weights(data, W)))
 
 
 def _unblind(flat: Sequences, logits: Tensor) -> Tensor:
@@ -373,7 +374,7 @@ def gradient(
     """
     goal = objective(data, head, loss)
     flat = goal.flat
-    slope = goal.slope(flat.logits(_weights(data, W)))
+    slope = goal.slope(flat.logits(flat_weights(data, W)))
     keys = (slope.c.unsqueeze(-2) @ flat.relative).squeeze(-2)
     G = -(keys.mT @ flat.z)
     return G.reshape(*flat.batch, data.d, data.d), slope.log_scale.reshape(flat.batch)

@@ -213,7 +213,7 @@ def certify(
     finite = torch.isfinite(torch.linalg.vector_norm(W, ord=torch.inf, dim=(-2, -1)))
     eps = torch.finfo(dtype).eps
     cancels = _CANCELS * eps
-    power = {Frobenius: 2.0, Lp: getattr(norm, "p", None)}.get(type(norm))
+    power = norm.p if isinstance(norm, Lp) else 2.0 if isinstance(norm, Frobenius) else None
     limits = tolerance(norm, dtype), cancels, power
     if bool(finite.all()):
         upper, primal, rounding = _primal_side(problem, norm, W, length, eps)

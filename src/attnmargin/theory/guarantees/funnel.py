@@ -32,7 +32,6 @@ class Funnel:
     log_gradient: Tensor  # log of a bound of ‖∇L‖ for ever
     longest: Tensor  # longest step for which the inequality was found to hold
     g: Tensor  # g₀
-    offset: Tensor  # bound of ‖V‖
 
 
 def funnel_at(frame: Frame, W: Tensor, step: Tensor) -> Funnel:
@@ -63,10 +62,9 @@ def funnel_at(frame: Frame, W: Tensor, step: Tensor) -> Funnel:
     size = (frame.gram.abs() @ inverse.abs().unsqueeze(-1))[..., 0]
     base = m - moved - unsure - noise.unsqueeze(-1) * size
     out = _searched(frame, base, (g, zeta, rho), step, usable)
-    off = (W.flatten(1).norm(dim=-1) ** 2 - g**2 / frame.theta2).clamp_min(0.0).sqrt() + rho
     proved = usable & (out[:, 0] > 0) & (g > 0)
     R, b, tau, share, log_gradient, longest = out.unbind(-1)
-    return Funnel(proved, R, b, tau, share, log_gradient, longest, g, off)
+    return Funnel(proved, R, b, tau, share, log_gradient, longest, g)
 
 
 def _searched(

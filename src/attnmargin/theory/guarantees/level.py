@@ -33,7 +33,6 @@ class Level:
     longest: Tensor  # ℓ_A
     share: Tensor  # least attention of a best token for ever; may be negative
     gradient: Tensor  # bound of ‖∇L‖ for ever
-    entropy: Tensor  # K̂ of the bound on the angle
 
 
 def level_at(goal: Objective, solution: Solution, logits: Tensor) -> Level:
@@ -67,7 +66,6 @@ def level_at(goal: Objective, solution: Solution, logits: Tensor) -> Level:
         _SAFE * _longest(theta, bent, wide),
         1.0 - away.amax(-1),
         (kappa * pull).mean(-1) * longest_row,
-        _entropy(goal, solution, first, gap, bound),
     )
 
 
@@ -113,17 +111,3 @@ def _longest(theta: Tensor, bent: Tensor, wide: Tensor) -> Tensor:
         good = torch.expm1(x) - x <= theta * slope * middle
         low, high = low.where(~good, middle), high.where(good, middle)
     return low.where(b > 0, torch.inf)
-
-
-def _entropy(
-    goal: Objective, solution: Solution, first: Tensor, gap: Tensor, bound: Tensor
-) -> Tensor:
-    """Compute K̂, ``(B,)``: log of the number of rows times the largest ratio of their weights."""
-    slopes = goal.loss.log_slope(first - bound), goal.loss.log_slope(first)
-    least, most = torch.minimum(*slopes), torch.maximum(*slopes)
-    several = torch.isfinite(gap)
-    high = (most + _range(goal).log()).where(several, -torch.inf).amax(-1)
-    stays = (1.0 - bound / gap).clamp_min(0.0).log() + (gap - bound).clamp_min(0.0).log()
-    low = (least + stays).where(several, torch.inf).amin(-1)
-    count = solution.problem.mask.sum(-1).clamp_min(1).to(high.dtype).log()
-    return (count + high - low).nan_to_num(nan=torch.inf)

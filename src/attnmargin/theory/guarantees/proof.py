@@ -9,8 +9,8 @@ from torch import Tensor
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.attention.selection import check_selection
-from attnmargin.attention.softmax import Objective, objective, relative_logits
-from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.attention.softmax import Objective, flat_weights, objective, relative_logits
+from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind, check_number
 from attnmargin.base.compiled import one_thread
 from attnmargin.base.display import Summarised, range_words, share_words
@@ -96,11 +96,7 @@ def guarantee(
     step = check_number("step", step, "a length of at least 0")
     if step < 0.0:
         raise InputError("step", f"{step:g}", "a length of at least 0")
-    W = finite("W", floats("W", W, like=data.X)).to(torch.float64)
-    shape = (*data.batch_shape, data.d, data.d)
-    if W.ndim < 2 or W.shape[-2:] != shape[-2:] or W.shape[:-2] not in ((), data.batch_shape):
-        raise InputError("W", f"shape {tuple(W.shape)}", f"{shape}, or {shape[-2:]} for all")
-    flat, W = _flattened(data), W.expand(shape).reshape(-1, *shape[-2:])
+    flat, W = _flattened(data), flat_weights(data, W).to(torch.float64)
     chosen = relative_logits(flat, W).argmax(-1)
     if selection is not None:
         chosen = (

@@ -5,6 +5,8 @@ of the ball and on its sphere. Then many starts descend, and every ball keeps wh
 smaller ones.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -106,11 +108,14 @@ def _round(
     landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
 ) -> Tensor:
     """Descend once in the ball; for p < 2, whose sphere bends sharply, in V as well."""
-    walled, rounded = (
-        lambda rows, build=build: build(landscape.take(rows), p, radius)
-        for build in (_walled, _rounded)
-    )
-    x = minimise(_walled(landscape, p, radius), x, steps, tolerance, walled)
+
+    def minimum(build: Callable[[Landscape, float, float], Function], start: Tensor) -> Tensor:
+        def part(rows: Tensor) -> Function:
+            return build(landscape.take(rows), p, radius)
+
+        return minimise(build(landscape, p, radius), start, steps, tolerance, part)
+
+    x = minimum(_walled, x)
     x = clip(x, landscape.parts, p, radius)
     if p >= 2.0:
         return x
@@ -118,7 +123,7 @@ def _round(
     V = _power(x, p / 2.0)
     least = _OFF * V.abs().amax(-1, keepdim=True)
     V = torch.where(V.abs() < least, least.copysign(V), V)
-    V = minimise(_rounded(landscape, p, radius), V, steps, tolerance, rounded)
+    V = minimum(_rounded, V)
     other = clip(_power(V, 2.0 / p), landscape.parts, p, radius)
     better = landscape.at(other)[0] < landscape.at(x)[0]
     return other.where(better.unsqueeze(-1), x)
