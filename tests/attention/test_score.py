@@ -107,3 +107,19 @@ def test_hidden_tokens_do_not_hide_differences() -> None:
     X, mask = [[[1.0], [1.0 + 1e-9], [1e12]]], [[True, True, False]]
     data = am.AttentionData(X, [[1.0]], [1], [1.0], mask)
     assert am.selections.tied_tokens(data).tolist() == [False]
+
+
+def test_scores_that_are_equal_stay_equal() -> None:
+    # −2a − a + 4a and −a + 2a: both are a, but 3a is rounded.
+    a = 14658.803519687013
+    data = am.AttentionData(
+        [[[a, -a, 2 * a], [0.0, -a, a], [2 * a, 0.0, -a]]], [[1.0, 0.0, 0.0]], [1], [-2.0, 1.0, 2.0]
+    )
+    gamma = am.scores(data)[0]
+    assert gamma[0] == gamma[1] == a
+    # Such tokens do not pull at each other: the squared loss, which wants less than a, goes to 2.
+    W = torch.zeros(3, 3, dtype=torch.float64)
+    W[:, 0] = torch.tensor([0.5, -2.0, 0.0])
+    run = am.train(data, init=W, steps=1, lr=0.1, loss="squared")
+    moved, towards = (run.W[-1] - run.W[0])[:, 0], data.X[0, 2] - data.X[0, 0]
+    torch.testing.assert_close(moved, 0.1 * towards / towards.norm())

@@ -124,3 +124,15 @@ def test_a_local_path_must_begin_in_its_cone() -> None:
         am.regularization_path(data, [10.0], selection=worst, init=start)
     with pytest.raises(am.InputError, match="selection: got tokens from 9"):
         am.regularization_path(data, [10.0], selection=[9] * 4, init=start)
+
+
+def test_nearly_level_valleys_are_told_apart() -> None:
+    X = [
+        [[1.849646310864678, 0.11045604043557869], [-1.5260581457219795, 1.1028780014294741]],
+        [[-1.84964560151543, -0.11045695339779545], [1.5260576942254966, -1.1028784602691317]],
+    ]
+    z = [[-0.36901700974819085, 1.8389952138233376]] * 2
+    data = am.AttentionData(X, z, [-1.0, 1.0], [-2.919868771125006, 0.8816047003687495])
+    path = am.regularization_path(data, [1.8499345805397316], p=3.0)
+    # It is 0.72484594 at zero, 0.724845659 at [[.19826983, −.53137047], [.79988402, −1.78226901]].
+    assert float(path.loss[0]) < 0.7248456587

@@ -8,12 +8,15 @@ from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
+from attnmargin.base.sums import accurate_dot
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.gaps import best_gap
 
 
 def scores(data: AttentionData) -> Tensor:
     """Compute token scores ``γ_it = y_i · vᵀ x_it`` (papers A and B, Definition 1).
+
+    Scores of a sequence that are nearly equal are rounded only once, so that equal ones stay so.
 
     Returns:
         ``(*B, n, T)``, or ``(*B, n, K, T)`` with several queries; −inf at hidden tokens.
@@ -28,10 +31,19 @@ def scores(data: AttentionData) -> Tensor:
     if data.y is None or data.v is None:
         missing = "y" if data.y is None else "v"
         raise InputError(missing, "nothing", "labels y and a head v, which scores are made of")
-    gamma = torch.einsum("...ntd,...d->...nt", data.X, data.v)
+    gamma = _values(data.X, data.v)
     gamma = data.y.unsqueeze(-1) * (gamma.unsqueeze(-2) if data.z.ndim == data.X.ndim else gamma)
     visible = _visible(data)
     return gamma if visible is None else gamma.masked_fill(~visible, -torch.inf)
+
+
+def _values(X: Tensor, v: Tensor) -> Tensor:
+    """Compute ``vᵀ x_it``, in higher precision where rounding could part equal scores."""
+    gamma = torch.einsum("...ntd,...d->...nt", X, v)
+    near = gamma.sort(-1).values.diff(dim=-1) <= _rounding(X, v).amax(-1, keepdim=True)
+    if not bool(near.any()):
+        return gamma
+    return accurate_dot(X, v[..., None, None, :]).where(near.any(-1, keepdim=True), gamma)
 
 
 def _visible(data: AttentionData) -> Tensor | None:
@@ -98,11 +110,17 @@ def score_rounding(data: AttentionData) -> Tensor:
     """
     if data.v is None:
         raise InputError("v", "nothing", "a head v, which scores are made of")
-    size = torch.einsum("...ntd,...d->...nt", data.X.abs(), data.v.abs())
+    size = _rounding(data.X, data.v)
     size = size if data.z.ndim < data.X.ndim else size.unsqueeze(-2)
     seen = _visible(data)
     size = size if seen is None else size.where(seen, 0.0)
-    return _ROUNDING * torch.finfo(size.dtype).eps * size.amax(-1, keepdim=True)
+    return size.amax(-1, keepdim=True)
+
+
+def _rounding(X: Tensor, v: Tensor) -> Tensor:
+    """Compute units in the last place of ``Σ_c |x_c v_c|``, ``(*B, n, T)``."""
+    size = torch.einsum("...ntd,...d->...nt", X.abs(), v.abs())
+    return _ROUNDING * torch.finfo(size.dtype).eps * size
 
 
 def score_gaps(data: AttentionData) -> Tensor:

@@ -87,17 +87,19 @@ def minimise(
     function: Function,
     x: Tensor,
     iterations: int,
-    tolerance: float,
+    tolerance: float | Tensor,
     part: Callable[[Tensor], Function] | None = None,
 ) -> Tensor:
     """Minimise from x ``(B, k)`` until the norm of the gradient times ‖x‖ is below the tolerance.
 
-    A trial that has converged, or that no step improves, stays where it is. ``part`` builds the
-    function of some trials, by their places ``(m,)``; with it, trials that have ended cost no more.
+    The tolerance is one number, or one per trial ``(B,)``. A trial that has converged, or that no
+    step improves, stays where it is. ``part`` builds the function of some trials, by their places
+    ``(m,)``; with it, trials that have ended cost no more.
     """
     state = _State(function, x)
+    least = torch.as_tensor(tolerance, device=x.device).expand(len(x))
     for _ in range(iterations):
-        going = state.g.norm(dim=-1) * state.x.norm(dim=-1) > tolerance
+        going = state.g.norm(dim=-1) * state.x.norm(dim=-1) > least[state.rows]
         state.live = state.live & going
         count = int(state.live.sum())
         if count == 0:

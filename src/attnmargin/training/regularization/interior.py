@@ -30,7 +30,10 @@ _RISES = 1e-9
 _ALONG = 1e-4
 # Unless it is too small to change the value.
 _LITTLE = 1e-5
-# A smaller gain of log(L − L⋆), relative to its size, is what a descent leaves.
+# A loss that falls by less between the centre and a point, relative to its size, is nearly level.
+_LEVEL = 1e-5
+# A smaller gain of log(L − L⋆), relative to its size and to what is gained from the centre, is what
+# a descent leaves.
 _GAIN = 1e-9
 # Smallest entry of V at a start, as a share of the largest.
 _OFF = 1e-2
@@ -105,7 +108,7 @@ def _power(x: Tensor, power: float) -> Tensor:
 
 
 def _round(
-    landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
+    landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: Tensor
 ) -> Tensor:
     """Descend once in the ball; for p < 2, whose sphere bends sharply, in V as well."""
 
@@ -130,7 +133,7 @@ def _round(
 
 
 def _descend(
-    landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: float
+    landscape: Landscape, x: Tensor, p: float, radius: float, steps: int, tolerance: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Descend in the ball from x ``(B, k)``; return the points and their values.
 
@@ -156,14 +159,20 @@ def _descend_all(
     """Descend from several starts ``(B, m, k)`` per trial; return points and values ``(B, m)``."""
     B, m, k = x.shape
     owner = torch.arange(B, device=x.device).repeat_interleave(m)
-    limits = (_LAST_STEPS, _LAST_TOLERANCE) if last else (_STEPS, _TOLERANCE)
+    steps, tolerance = (_LAST_STEPS, _LAST_TOLERANCE) if last else (_STEPS, _TOLERANCE)
+    # Where little is gained, valleys differ by less, and descents go on for longer.
+    least = tolerance * _gained(landscape, clip(x[:, 0], landscape.parts, p, radius))[owner]
     size = max(1, _ELEMENTS // landscape.goal.flat.X[0].numel())
-    ends = [
-        _descend(landscape.take(rows), own, p, radius, *limits)
-        for rows, own in zip(owner.split(size), x.reshape(-1, k).split(size), strict=True)
-    ]
+    chunks = zip(owner.split(size), x.reshape(-1, k).split(size), least.split(size), strict=True)
+    ends = [_descend(landscape.take(rows), own, p, radius, steps, low) for rows, own, low in chunks]
     points, values = (torch.cat(part) for part in zip(*ends, strict=True))
     return points.reshape(B, m, k), values.reshape(B, m)
+
+
+def _gained(landscape: Landscape, x: Tensor) -> Tensor:
+    """Compute how much x ``(B, k)`` is below the centre, from ``_LEVEL²`` to one, ``(B,)``."""
+    gained = landscape.at(torch.zeros_like(x))[0] - landscape.at(x)[0]
+    return gained.nan_to_num(nan=1.0).clamp(_LEVEL * _LEVEL, 1.0)
 
 
 def _unfinished(g: Tensor, x: Tensor, p: float, radius: float) -> Tensor:
@@ -179,14 +188,17 @@ def _uncertain(landscape: Landscape, p: float, radii: list[float], points: list[
 
     The loss falls inwards or along the sphere, or is larger than on a smaller sphere, or other
     minima are possible. If the last point proves that the loss can fall to its infimum, other
-    minima are rare, and are searched only in small data.
+    minima are rare, and are searched only in small data. A loss that is nearly level there proves
+    nothing.
     """
     found, before = [], None
     small = landscape.goal.flat.X.shape[1:].numel() <= _NUMBERS // _STARTS[1]
     unproved = ~landscape.proved(points[-1])
+    centre = landscape.at(torch.zeros_like(points[0]))[0]
     for x, radius in zip(points, radii, strict=True):
         own = ~landscape.proved(x) if small else unproved.clone()
         value, g = landscape.at(x)
+        own |= centre - value < _LEVEL * (1.0 + value.abs())
         for pair in zip(g.split(landscape.parts, -1), x.split(landscape.parts, -1), strict=True):
             own |= _unfinished(*pair, p, radius)
         if before is not None:
@@ -252,7 +264,8 @@ def lower(
     for k, (radius, own) in enumerate(zip(radii, points, strict=True)):
         old, doubt = landscape.at(own)[0], landscape.doubt(own)
         rises = landscape.at(found[-1])[0] < old - doubt
-        gain = torch.where(rises, doubt, doubt + _GAIN * (1.0 + old.abs()))
+        left = _GAIN * (1.0 + old.abs()) * _gained(landscape, own)
+        gain = torch.where(rises, doubt, doubt + left)
         rows = (asked[k] | rises).nonzero()[:, 0]
         new = own
         if len(rows) > 0:
