@@ -93,10 +93,10 @@ def test_fifty_digits_agree(shape: tuple[int, int, int]) -> None:
     assert asked
     for k in asked[:3]:
         statement = Statement(data[k], W[k].numpy(), found.selection[k].tolist())
-        growths = statement.holds(float(found.funnel.radius[k]), 0.1)
+        growths = statement.holds(float(found.funnel.tube.radius[k]), 0.1)
         assert growths
-        near = min(abs(float(b) - float(found.funnel.growth[k])) for b in growths)
-        assert near <= 1e-6 * (1.0 + float(found.funnel.growth[k]))
+        near = min(abs(float(b) - float(found.funnel.tube.growth[k])) for b in growths)
+        assert near <= 1e-6 * (1.0 + float(found.funnel.tube.growth[k]))
         assert statement.holds(0.9 * math.sqrt(float(statement.rho2)), 0.1) == []
 
 
@@ -135,8 +135,45 @@ def test_the_distance_to_the_ray_is_bounded(shape: tuple[int, int, int]) -> None
     for k in range(len(run.steps)):
         grown, r = offsets(own, run.W[k], W)
         assert bool((grown >= 0).all())
-        bound = (own.funnel.radius**2 + 2 * own.funnel.growth * grown).sqrt() + own.funnel.radius
+        tube = own.funnel.tube
+        bound = (tube.radius**2 + 2 * tube.growth * grown).sqrt() + tube.radius
         assert bool((r.norm(dim=(-2, -1)) <= bound).all())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_angle_is_bounded_at_every_norm(shape: tuple[int, int, int]) -> None:
+    data, W = reached(shape, 40, 1000)
+    proved = am.theory.guarantee(data, W, step=0.1).proved
+    data, W = data[proved], W[proved]
+    own = am.theory.guarantee(data, W, step=0.1)
+    run = am.train(data, lr=0.1, steps=20000, record=1000, init=W)
+    last = torch.full_like(own.longest, -1.0)
+    for k in range(1, len(run.steps)):
+        bound = own.correlation(run.W[k].norm(dim=(-2, -1)))
+        assert bool((am.correlation(run.W[k], own.solution.W) >= bound).all())
+        assert bool((bound >= last - 1e-12).all())
+        last = bound
+    assert float(last.median()) > 0.9
+
+
+def test_a_word_that_occurs_twice_is_one_token() -> None:
+    """Copies add log c to the logit; the funnel around the others has the same direction."""
+    data, W = reached((5, 5, 5), 20, 3000)
+    assert data.mask is None
+    plain = am.theory.guarantee(data, W)
+    first = plain.selection[..., None, None].expand(-1, -1, 1, data.d)
+    for again in (data.X[..., :1, :], data.X.gather(-2, first)):
+        twice = am.AttentionData(torch.cat((data.X, again), -2), data.z, data.y, data.v)
+        run = am.train(twice, steps=3000, record=3000, lr=0.1)
+        found = am.theory.guarantee(twice, run.W[-1])
+        assert int(found.proved.sum()) >= 17
+        later = am.train(twice, steps=30000, record=30000, lr=0.1, init=run.W[-1])
+        share = am.probabilities(twice, later.W[-1])
+        same = (twice.X.unsqueeze(-2) == twice.X.unsqueeze(-3)).all(-1)
+        own = found.selection[..., None, None].expand(*found.selection.shape, 1, data.T + 1)
+        share = (share * same.gather(-2, own)[..., 0, :]).sum(-1).amin(-1)
+        assert bool((share >= found.share)[found.proved].all())
+        assert bool((share > 0.99)[found.proved].all())
 
 
 def test_a_multiplier_that_is_dropped_is_noticed() -> None:

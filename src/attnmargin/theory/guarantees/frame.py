@@ -39,12 +39,13 @@ class Obstacle(IntEnum):
 class Frame:
     """What depends on data and selection alone; B trials of M rows, at most s of them support."""
 
-    problem: MarginProblem  # batch (B,)
+    solution: Solution  # batch (B,)
     gap: Tensor  # (B, M), Δ
     sequence: Tensor  # int (B, M)
     count: int  # N, the number of sequences
     log_kappa: Tensor  # (B, M), log −ℓ'(γ_iα)
     bend: Tensor  # (B, M), Λ_i
+    weight: Tensor  # (B, M), log of how many copies the other token has, over the chosen one
     length: Tensor  # (B, M), ‖A_j‖
     held: Tensor  # bool (B, M), S
     place: Tensor  # int (B, s), the support rows; any row where there are fewer
@@ -57,6 +58,11 @@ class Frame:
     sigma: Tensor  # (B, M), from below
     spread: Tensor  # (B,), M, the largest eigenvalue of Λ^{1/2} (K_SS − Θ² 11ᵀ) Λ^{1/2}
     obstacle: Tensor  # int (B,), an Obstacle
+
+    @property
+    def problem(self) -> MarginProblem:
+        """The rows."""
+        return self.solution.problem
 
     @property
     def delta(self) -> Tensor:
@@ -75,12 +81,13 @@ class Frame:
         return rows.gather(-1, self.place).where(self.there, 0.0)
 
 
-def build_frame(goal: Objective, solution: Solution) -> Frame:
+def build_frame(goal: Objective, solution: Solution, weight: Tensor) -> Frame:
     """Build the frame of a solved selection; tensors of the goal and the solution have batch B.
 
     Args:
         goal: the loss of a linear head.
         solution: of the selection's :func:`token_problem`, in the Frobenius norm, batch ``(B,)``.
+        weight: ``(B, N, T)``, log of the number of copies of a token, over that of the chosen one.
     """
     assert goal.gamma is not None
     assert goal.rise is not None
@@ -102,8 +109,9 @@ def build_frame(goal: Objective, solution: Solution) -> Frame:
     obstacle = _obstacle(solution, basis, held, gap, sigma, unsure, bend)
     sigma = torch.where(held | ~mask, torch.ones_like(sigma), sigma - unsure)
     return Frame(
-        problem, gap, sequence, N, goal.loss.log_slope(level), bend, length, held, basis.place,
-        basis.there, basis.gram, basis.factor, basis.least, basis.dual, basis.theta2, sigma,
+        solution, gap, sequence, N, goal.loss.log_slope(level), bend,
+        weight.flatten(1).gather(-1, sequence * T + other), length, held, basis.place, basis.there,
+        basis.gram, basis.factor, basis.least, basis.dual, basis.theta2, sigma,
         _spread(basis), obstacle,
     )  # fmt: skip
 

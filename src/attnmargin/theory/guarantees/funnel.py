@@ -14,6 +14,7 @@ from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
 from attnmargin.theory.guarantees.frame import Frame, Obstacle
+from attnmargin.theory.guarantees.tube import Tube
 
 # Units in the last place by which a margin may be off, relative to |A|ᵀ|W|.
 _UNITS = 32.0
@@ -25,28 +26,28 @@ class Funnel:
     """The funnels of B trials, ``(B,)`` each; where there is none, ``proved`` is false."""
 
     proved: Tensor  # bool
-    radius: Tensor  # R
-    growth: Tensor  # b
+    tube: Tube  # g₀, Θ, ‖V‖, R and b
     rate: Tensor  # τ
     share: Tensor  # least attention of a selected token for ever
     log_gradient: Tensor  # log of a bound of ‖∇L‖ for ever
-    longest: Tensor  # longest step for which the inequality was found to hold
-    g: Tensor  # g₀
+    longest: Tensor  # longest step for which the inequality was found to hold, if it was measured
+    distance: Tensor  # ρ₀ = ‖r₀‖, from above
 
 
-def funnel_at(frame: Frame, W: Tensor, step: Tensor) -> Funnel:
+def funnel_at(frame: Frame, W: Tensor, step: Tensor, *, measured: bool = True) -> Funnel:
     """Search for funnels around the directions of a frame, at W ``(B, d, e)``.
 
     Args:
         frame: of a selection.
         W: the points.
         step: the longest step, ``(B,)``; 0 is gradient flow.
+        measured: whether to look for the longest step too.
     """
     usable = frame.obstacle == Obstacle.NONE
     m = frame.problem.apply(W)
     unsure = _UNITS * torch.finfo(m.dtype).eps * frame.problem.sizes(W)
     weight = frame.dual * frame.theta2.unsqueeze(-1)
-    ideal = frame.at_support(frame.log_kappa + frame.gap.clamp_min(0.0).log())
+    ideal = frame.at_support(frame.log_kappa + frame.gap.clamp_min(0.0).log() + frame.weight)
     ideal = (ideal - (frame.count * frame.dual).log()).where(frame.there, 0.0)
     zeta = (weight * ideal).sum(-1)
     own = frame.at_support(m)
@@ -60,15 +61,22 @@ def funnel_at(frame: Frame, W: Tensor, step: Tensor) -> Funnel:
     noise = _UNITS * torch.finfo(m.dtype).eps / frame.least.clamp_min(1e-30)
     rho = rho * (1.0 + noise) + (frame.at_support(unsure) / unit).norm(dim=-1) / frame.least.sqrt()
     size = (frame.gram.abs() @ inverse.abs().unsqueeze(-1))[..., 0]
-    base = m - moved - unsure - noise.unsqueeze(-1) * size
-    out = _searched(frame, base, (g, zeta, rho), step, usable)
+    # c copies of a token are one whose margin is lower by log c
+    base = m - moved - unsure - noise.unsqueeze(-1) * size - frame.weight
+    out = _searched(frame, base, (g, zeta, rho), (step, measured), usable)
     proved = usable & (out[:, 0] > 0) & (g > 0)
     R, b, tau, share, log_gradient, longest = out.unbind(-1)
-    return Funnel(proved, R, b, tau, share, log_gradient, longest, g)
+    off = (W.flatten(1).norm(dim=-1) ** 2 - g**2 / frame.theta2).clamp_min(0.0).sqrt() + rho
+    tube = Tube(g, frame.theta2.sqrt(), off, R, b)
+    return Funnel(proved, tube, tau, share, log_gradient, longest, rho)
 
 
 def _searched(
-    frame: Frame, base: Tensor, centre: tuple[Tensor, ...], step: Tensor, usable: Tensor
+    frame: Frame,
+    base: Tensor,
+    centre: tuple[Tensor, ...],
+    step: tuple[Tensor, bool],
+    usable: Tensor,
 ) -> Tensor:
     """Run the compiled search, ``(B, 6)``."""
     from attnmargin.theory.guarantees.funnel_kernel import search_funnels
@@ -85,7 +93,8 @@ def _searched(
         [*centre, frame.theta2.sqrt(), frame.spread, torch.full_like(centre[0], frame.count)], -1
     )
     out = torch.zeros(len(base), 6, dtype=base.dtype)
-    given = (rows, held, counts, numbers, step.to(base), out)
-    arrays = [x.cpu().contiguous().numpy() for x in given[:-1]]
+    measured = torch.full_like(counts, float(step[1]))
+    given = (rows, held, counts, numbers, step[0].to(base), measured)
+    arrays = [x.cpu().contiguous().numpy() for x in given]
     in_threads(search_funnels, [*arrays, out.numpy()], len(base), patient=False)
     return out.to(base.device)

@@ -242,7 +242,7 @@ def _try(P: Rows, C: Centre, R: float, cut: float, eta: float, own: Buffers) -> 
 
 
 @jit
-def _search(P: Rows, C: Centre, eta: float, own: Buffers, out: Floats) -> None:
+def _search(P: Rows, C: Centre, eta: float, measured: bool, own: Buffers, out: Floats) -> None:
     """Write R, b, τ, share, log Ĝ and the longest step of the first funnel found, else zeros."""
     widest = max(P.across.max(), 1e-300)
     first = max(1.001 * C.rho, 1e-3 / widest)
@@ -254,7 +254,7 @@ def _search(P: Rows, C: Centre, eta: float, own: Buffers, out: Floats) -> None:
             if found.R > 0.0:
                 out[0], out[1], out[2] = found.R, found.b, found.tau
                 out[3], out[4] = found.share, found.log_gradient
-                out[5] = _longest(P, C, R, cut, eta, own)
+                out[5] = _longest(P, C, R, cut, eta, own) if measured else eta
                 return
 
 
@@ -281,7 +281,13 @@ def _longest(P: Rows, C: Centre, R: float, cut: float, eta: float, own: Buffers)
 
 @kernel("search for guarantees", 4)
 def search_funnels(
-    rows: Floats, held: Bools, counts: Floats, centres: Floats, eta: Floats, out: Floats
+    rows: Floats,
+    held: Bools,
+    counts: Floats,
+    centres: Floats,
+    eta: Floats,
+    measured: Floats,
+    out: Floats,
 ) -> None:
     """Search trial by trial: rows ``(B, 10, M)``, centres ``(B, 6)``, out ``(B, 6)``."""
     B, _, M = rows.shape
@@ -293,4 +299,4 @@ def search_funnels(
         r = rows[i, :, :m]
         P = Rows(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], held[i, :m])
         if m > 0:
-            _search(P, C, eta[i], own, out[i])
+            _search(P, C, eta[i], measured[i] > 0.0, own, out[i])

@@ -16,6 +16,8 @@ from torch import Tensor
 
 from attnmargin.attention.softmax import Objective
 from attnmargin.margin.solution import Solution
+from attnmargin.theory.guarantees.case import Case
+from attnmargin.theory.guarantees.tube import Tube
 from attnmargin.theory.staying import best_and_gap, excess_loss, staying_loss
 
 # What is left for rounding: sums of positive terms, each exact up to some units in the last place.
@@ -33,16 +35,24 @@ class Level:
     longest: Tensor  # ℓ_A
     share: Tensor  # least attention of a best token for ever; may be negative
     gradient: Tensor  # bound of ‖∇L‖ for ever
+    tube: Tube  # in which W stays, with steps of at most the given length
+
+    @property
+    def rate(self) -> Tensor:
+        """The largest rate of plain descent that is covered."""
+        return self.longest / self.gradient
 
 
-def level_at(goal: Objective, solution: Solution, logits: Tensor) -> Level:
+def level_at(case: Case, logits: Tensor, W: Tensor, step: Tensor) -> Level:
     """Check Theorem A.
 
     Args:
-        goal: the loss of a linear head, batch B.
-        solution: of the best tokens, in the Frobenius norm, batch ``(B,)``.
-        logits: ``(B, N, T)`` of the point.
+        case: the instances.
+        logits: ``(B, N, T)`` of the point, those of copies together.
+        W: the point, ``(B, d, d)``.
+        step: the longest step to come, ``(B,)``.
     """
+    goal, solution = case.goal, case.of_best
     first, gap = best_and_gap(goal)
     several = torch.isfinite(gap)
     excess, level = excess_loss(goal, logits), staying_loss(goal, 1.0)
@@ -66,7 +76,32 @@ def level_at(goal: Objective, solution: Solution, logits: Tensor) -> Level:
         _SAFE * _longest(theta, bent, wide),
         1.0 - away.amax(-1),
         (kappa * pull).mean(-1) * longest_row,
+        _tube(solution, W, _entropy(case, first, gap, bound), step * longest_row),
     )
+
+
+def _entropy(case: Case, first: Tensor, gap: Tensor, bound: Tensor) -> Tensor:
+    """Compute K̂, ``(B,)``: log of the number of rows times the largest ratio of their weights."""
+    goal, mask = case.goal, case.of_best.problem.mask
+    slopes = goal.loss.log_slope(first - bound), goal.loss.log_slope(first)
+    least, most = torch.minimum(*slopes), torch.maximum(*slopes)
+    several = torch.isfinite(gap)
+    high = (most + _range(goal).log()).where(several, -torch.inf).amax(-1)
+    stays = (1.0 - bound / gap).clamp_min(0.0).log() + (gap - bound).clamp_min(0.0).log()
+    low = (least + stays).where(several, torch.inf).amin(-1)
+    count = mask.sum(-1).clamp_min(1).to(high.dtype).log()
+    copies = 2.0 * case.log_count.amax((-2, -1))  # of a token, over those of the best one
+    return (count + high - low + copies).nan_to_num(nan=torch.inf)
+
+
+def _tube(solution: Solution, W: Tensor, entropy: Tensor, jump: Tensor) -> Tube:
+    """The tube ``‖W_⊥‖² ≤ ‖W_⊥(W₀)‖² + (2K̂ + ℓ max ‖A_j‖)(g − g₀) / Θ²``."""
+    length = solution.certificate.upper.to(W)
+    theta2 = length**-2
+    g = theta2 * (W * solution.W.nan_to_num(nan=0.0)).sum((-2, -1))
+    across = (W.flatten(1).norm(dim=-1) ** 2 - g**2 / theta2).clamp_min(0.0).sqrt()
+    growth = 0.5 * (2.0 * entropy + jump) / theta2
+    return Tube(g, theta2.sqrt(), torch.zeros_like(g), across, growth)
 
 
 def _range(goal: Objective) -> Tensor:

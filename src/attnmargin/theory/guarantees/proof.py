@@ -7,21 +7,25 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Loss
-from attnmargin.attention.score import optimal_tokens
 from attnmargin.attention.selection import check_selection
-from attnmargin.attention.softmax import Objective, flat_weights, objective, relative_logits
+from attnmargin.attention.softmax import flat_weights
 from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind, check_number
 from attnmargin.base.compiled import one_thread
 from attnmargin.base.display import Summarised, range_words, share_words
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
-from attnmargin.theory.guarantees.frame import build_frame
+from attnmargin.theory.guarantees.case import Case, build_case
+from attnmargin.theory.guarantees.frame import Frame, build_frame
 from attnmargin.theory.guarantees.funnel import Funnel, funnel_at
 from attnmargin.theory.guarantees.level import Level, level_at
+
+# Plain steps in a funnel may be this many times as long as the first bound of the gradient says.
+_ROOM = 2.0
 
 
 @final
@@ -40,7 +44,7 @@ class Guarantee(Summarised):
     by_funnel: Tensor  # bool: Theorem B holds
     longest: Tensor  # longest step that is covered; 0 where nothing is proved
     rate: Tensor  # largest rate of plain descent that is covered
-    share: Tensor  # least attention of a selected token for ever
+    share: Tensor  # least attention of a selected token, with its copies, for ever
     obstacle: Tensor  # int, an Obstacle of Theorem B
     solution: Solution  # of the selection
     level: Level
@@ -55,6 +59,21 @@ class Guarantee(Summarised):
             "longest step": range_words(self.longest),
             "least attention": range_words(self.share),
         }
+
+    def correlation(self, norm: float | Tensor) -> Tensor:
+        """Bound the correlation of W with its limit from below, where ``‖W‖_F`` is this large.
+
+        Returns:
+            ``(*B,)``; −1 where nothing is proved. The bound is for steps of at most the length that
+            was asked for.
+        """
+        size = torch.as_tensor(norm, dtype=torch.float64, device=self.longest.device)
+        size = size.expand(self.longest.shape)
+        nothing = torch.full_like(size, -1.0)
+        return torch.maximum(
+            self.level.tube.correlation(size).where(self.by_level, nothing),
+            self.funnel.tube.correlation(size).where(self.by_funnel, nothing),
+        )
 
 
 @one_thread
@@ -73,7 +92,8 @@ def guarantee(
     descent never leaves it. See ``docs/guarantees.md`` for both, with proofs.
 
     Args:
-        data: tokens, queries, labels and a linear head; batch ``*B``.
+        data: tokens, queries, labels and a linear head; batch ``*B``. Equal tokens of a sequence
+            count as one, the first, with the attention of all.
         W: the point, ``(*B, d, d)``.
         selection: int ``(*B, n)``; by default the most likely tokens at W.
         step: the length of the steps to come (the rate of normalised descent); 0 is gradient flow.
@@ -96,76 +116,92 @@ def guarantee(
     step = check_number("step", step, "a length of at least 0")
     if step < 0.0:
         raise InputError("step", f"{step:g}", "a length of at least 0")
-    flat, W = _flattened(data), flat_weights(data, W).to(torch.float64)
-    chosen = relative_logits(flat, W).argmax(-1)
+    W = flat_weights(data, W).to(torch.float64)
+    case = build_case(data, loss)
+    chosen = None
     if selection is not None:
-        chosen = (
-            check_selection(data, selection).expand_as(optimal_tokens(data)).reshape(chosen.shape)
-        )
-    goal = objective(flat, "linear", loss)
-    return _shaped(data, _proved(flat, goal, W, chosen, step))
+        own = check_selection(data, selection).expand(*data.batch_shape, *case.best.shape[1:])
+        chosen = case.merged(own.reshape(case.best.shape))
+    steps = torch.full((len(W),), step, dtype=W.dtype, device=W.device)
+    return shaped(data, prove(case, W, steps, chosen))
 
 
-def _flattened(data: AttentionData) -> AttentionData:
-    """Return the data in float64 with one batch dimension, and at least two tokens a sequence."""
-    batch = data.batch_shape
-    many = len(batch)
-
-    def flat(x: Tensor | None) -> Tensor | None:
-        if x is None:
-            return None
-        return x.expand(*batch, *x.shape[many:]).reshape(batch.numel(), *x.shape[many:])
-
-    X, z, y, mask = (flat(x) for x in (data.X, data.z, data.y, data.mask))
-    assert X is not None
-    assert z is not None
-    assert data.v is not None
-    if data.T == 1:  # a second token that is hidden: its row does not exist
-        seen = torch.ones_like(X[..., 0], dtype=torch.bool) if mask is None else mask
-        mask = torch.cat((seen, torch.zeros_like(seen)), -1)
-        X = torch.cat((X, torch.zeros_like(X)), -2)
-    v = data.v.expand(*batch, data.d).reshape(-1, data.d).double()
-    return AttentionData(X.double(), z.double(), None if y is None else y.double(), v, mask)
-
-
-def _proved(
-    data: AttentionData, goal: Objective, W: Tensor, chosen: Tensor, step: float
-) -> Guarantee:
-    """Check both theorems at W ``(B, d, d)``, for one batch dimension."""
-    best = optimal_tokens(data)
-    of_best, of_chosen = (
-        solve(token_problem(data.X, data.z, x, data.mask)) for x in (best, chosen)
-    )
-    level = level_at(goal, of_best, goal.flat.logits(W))
-    frame = build_frame(goal, of_chosen)
-    funnel = funnel_at(frame, W, torch.full((len(W),), step, dtype=W.dtype, device=W.device))
+def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> Guarantee:
+    """Check both theorems at W ``(B, d, d)``, for steps of lengths ``(B,)``."""
+    logits = case.logits(W)
+    chosen = case.selected(logits) if chosen is None else chosen
+    level = level_at(case, logits, W, step)
+    frame = _frame(case, chosen)
+    funnel = funnel_at(frame, W, step)
     by_level = level.proved & (level.longest >= step)
-    inner = (...,) + (None,) * (best.ndim - 1)
-    selection = best.where(by_level[inner], chosen)
+    inner = (...,) + (None,) * (case.best.ndim - 1)
+    selection = case.best.where(by_level[inner], chosen)
     by_funnel = funnel.proved & (selection == chosen).flatten(1).all(-1)
-    plain = step * (-funnel.log_gradient).exp()
     longest, rate, share = (
         torch.maximum(a.where(by_level, 0.0), b.where(by_funnel, 0.0))
         for a, b in (
             (level.longest, funnel.longest),
-            (level.longest / level.gradient, plain),
+            (level.rate, step * (-funnel.log_gradient).exp()),
             (level.share, funnel.share),
         )
     )
     proved = by_level | by_funnel
     numbers = (selection, proved, by_level, by_funnel, longest, rate, share, frame.obstacle)
-    return Guarantee(*numbers, of_chosen, level, funnel)
+    return Guarantee(*numbers, frame.solution, level, funnel)
 
 
-def _shaped(data: AttentionData, found: Guarantee) -> Guarantee:
+def is_proved(case: Case, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor, Tensor]:
+    """Check quickly whether a theorem holds at W ``(B, d, d)``.
+
+    Args:
+        case: the instances.
+        W: the points.
+        pace: lengths of steps ``(B,)``, or rates of plain descent.
+        plain: which of the two.
+
+    Returns:
+        bool ``(B,)``, and the lengths of steps that :func:`prove` confirms, ``(B,)``.
+    """
+    logits = case.logits(W)
+    level = level_at(case, logits, W, torch.zeros_like(pace))
+    proved = level.proved & ((level.rate if plain else level.longest) >= pace)
+    step = level.gradient * pace if plain else pace.clone()
+    clear = (torch.softmax(logits, -1).amax(-1) > 0.5).all(-1)
+    rows = (~proved & clear).nonzero()[:, 0]
+    if len(rows):
+        part = case.take(rows)
+        frame = _frame(part, part.selected(logits[rows]))
+        proved[rows], step[rows] = _in_funnel(frame, W[rows], pace[rows], plain)
+    return proved, step
+
+
+def _in_funnel(frame: Frame, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor, Tensor]:
+    """Check Theorem B; return the lengths of steps too."""
+    if not plain:
+        return funnel_at(frame, W, pace, measured=False).proved, pace
+    flow = funnel_at(frame, W, torch.zeros_like(pace), measured=False)
+    step = _ROOM * pace * flow.log_gradient.exp().where(flow.proved, 0.0)
+    found = funnel_at(frame, W, step, measured=False)
+    covered = step >= pace * found.log_gradient.exp()
+    return flow.proved & found.proved & covered, step
+
+
+def _frame(case: Case, chosen: Tensor) -> Frame:
+    counts = case.log_count
+    own = counts.gather(-1, chosen.reshape(*counts.shape[:2], 1))
+    return build_frame(case.goal, case.solve(chosen), counts - own)
+
+
+def shaped(data: AttentionData, found: Guarantee) -> Guarantee:
     """Give results of one batch dimension the batch shape of the data."""
     batch = data.batch_shape
 
-    def shaped(x: Any) -> Any:
+    def own(x: Any) -> Any:
         if isinstance(x, Tensor):
             return x.reshape((*batch, *x.shape[1:]))
-        return replace(x, **{f.name: shaped(getattr(x, f.name)) for f in fields(x)})
+        return replace(x, **{f.name: own(getattr(x, f.name)) for f in fields(x)})
 
-    own = {f.name: shaped(getattr(found, f.name)) for f in fields(found) if f.name != "solution"}
-    problem = token_problem(data.X, data.z, own["selection"], data.mask)
-    return Guarantee(**own, solution=solve(problem))
+    parts = {f.name: own(getattr(found, f.name)) for f in fields(found) if f.name != "solution"}
+    merged = merge_copies(data).data
+    problem = token_problem(merged.X, merged.z, parts["selection"], merged.mask)
+    return Guarantee(**parts, solution=solve(problem))

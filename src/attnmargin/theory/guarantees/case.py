@@ -1,0 +1,95 @@
+"""Instances whose runs are to be proved: one batch dimension, float64, no token twice."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.attention.losses import Loss
+from attnmargin.attention.score import optimal_tokens
+from attnmargin.attention.softmax import Objective, objective
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.copies import merge_copies
+from attnmargin.margin.builders import token_problem
+from attnmargin.margin.solution import Solution
+from attnmargin.solvers.entry import solve
+
+
+@final
+@dataclass(eq=False)
+class Case:
+    """B instances, their loss, and what their copies of tokens weigh."""
+
+    data: AttentionData  # batch (B,); equal tokens of a sequence are hidden but for the first
+    loss: str | Loss
+    log_count: Tensor  # (B, N, T): log of the number of copies
+    first: Tensor  # int (B, n, T) or (B, n, K, T): the token that stands for equal ones
+
+    @cached_property
+    def goal(self) -> Objective:
+        """The loss of a linear head."""
+        return objective(self.data, "linear", self.loss)
+
+    @cached_property
+    def best(self) -> Tensor:
+        """The tokens of largest score, int ``(B, n)`` or ``(B, n, K)``."""
+        return optimal_tokens(self.data)
+
+    @cached_property
+    def of_best(self) -> Solution:
+        """Their direction."""
+        return self.solve(self.best)
+
+    def solve(self, selection: Tensor) -> Solution:
+        """Find the direction of a selection, in the Frobenius norm."""
+        return solve(token_problem(self.data.X, self.data.z, selection, self.data.mask))
+
+    def logits(self, W: Tensor) -> Tensor:
+        """Compute logits at W ``(B, d, d)``, those of copies together, ``(B, N, T)``."""
+        return self.goal.flat.logits(W) + self.log_count
+
+    def selected(self, logits: Tensor) -> Tensor:
+        """Find the most likely tokens, int ``(B, n)`` or ``(B, n, K)``."""
+        return self.goal.flat.shaped(logits.argmax(-1))
+
+    def merged(self, selection: Tensor) -> Tensor:
+        """Replace copies in a selection by the tokens that stand for them."""
+        return self.first.gather(-1, selection.unsqueeze(-1))[..., 0]
+
+    def take(self, rows: Tensor) -> "Case":
+        """Take some instances, int ``(B',)``."""
+        part = Case(self.data[rows], self.loss, self.log_count[rows], self.first[rows])
+        if "of_best" in self.__dict__:
+            part.__dict__["of_best"] = self.of_best[rows]
+        return part
+
+
+def build_case(data: AttentionData, loss: str | Loss) -> Case:
+    """Flatten the batch, widen to float64, and merge equal tokens."""
+    found = merge_copies(_flattened(data))
+    count = found.count.reshape(len(found.data.X), -1, found.data.T)
+    return Case(found.data, loss, count.clamp_min(1).to(torch.float64).log(), found.first)
+
+
+def _flattened(data: AttentionData) -> AttentionData:
+    """Return the data in float64 with one batch dimension, and at least two tokens a sequence."""
+    batch = data.batch_shape
+    many = len(batch)
+
+    def flat(x: Tensor | None) -> Tensor | None:
+        if x is None:
+            return None
+        return x.expand(*batch, *x.shape[many:]).reshape(batch.numel(), *x.shape[many:])
+
+    X, z, y, mask = (flat(x) for x in (data.X, data.z, data.y, data.mask))
+    assert X is not None
+    assert z is not None
+    assert data.v is not None
+    if data.T == 1:  # a second token that is hidden: its row does not exist
+        seen = torch.ones_like(X[..., 0], dtype=torch.bool) if mask is None else mask
+        mask = torch.cat((seen, torch.zeros_like(seen)), -1)
+        X = torch.cat((X, torch.zeros_like(X)), -2)
+    v = data.v.expand(*batch, data.d).reshape(-1, data.d).double()
+    return AttentionData(X.double(), z.double(), None if y is None else y.double(), v, mask)
