@@ -43,8 +43,8 @@ from .margin.solution import Solution as Solution
 from .optim.mirror_descent import MirrorDescent as MirrorDescent
 from .prediction.confirmation import Confirmation as Confirmation
 from .prediction.confirmation import confirm as confirm
+from .prediction.entry import predict as predict
 from .prediction.prediction import Prediction as Prediction
-from .prediction.prediction import predict as predict
 from .prediction.verdict import Verdict as Verdict
 from .solvers.entry import solve as solve
 from .solvers.path import solve_path as solve_path

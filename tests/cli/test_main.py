@@ -61,14 +61,14 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         "predict wrong shape": (["predict", wrong], "z: got shape (2, 2)"),
         "predict NaN": (["predict", hole], "X: got nan"),
         "predict no labels": (["predict", unlabelled], "y: got nothing"),
-        "predict ties": (["predict", ties], "with the same best score"),
+        "predict ties": (["solve", ties], "with the same best score"),
         "predict parameter": (
             ["predict", good, "--parameter", "Q"],
             "--parameter: got 'Q'; needs one of W, KQ",
         ),
         "predict p": (["predict", good, "--p", "0.5"], "--p: got 0.5; needs a power from 1.1"),
         "predict loss": (["predict", good, "--loss", "hinge"], "--loss: got 'hinge'"),
-        "predict steps": (["predict", good, "--verify", "--steps", "0"], "at least one step"),
+        "predict steps": (["predict", good, "--verify", "--steps", "0"], "--steps: got 0; needs"),
         "predict page of a batch": (["predict", batch, "--html", page], "needs one instance"),
         "predict words": (
             ["predict", named, "--html", page],

@@ -30,14 +30,15 @@ def test_predict_tells_people(capsys: pytest.CaptureFixture[str], data_file: Pat
     code, out, err = command(capsys, "predict", data_file, "--verify")
     assert (code, err) == (0, "")
     prediction = am.predict(am.AttentionData.load(data_file))
-    assert out.startswith("Depends on the start")
+    assert out.startswith("Your run (gradient descent on W from zero, steps of length 0.1) will")
+    assert f"\nCertain from step {int(prediction.since)} on: " in out
     assert f"selection {prediction.selection.tolist()}" in out
-    assert "A: Theorem 6" in out
     assert "training selects the predicted tokens (4,000 steps, the same from step" in out
 
 
 def test_predict_tells_programs(capsys: pytest.CaptureFixture[str], data_file: Path) -> None:
-    code, out, err = command(capsys, "predict", data_file, "--verify", "--steps", 500, "--json")
+    words = ("--steps", 500, "--json", "--alternatives", "--theorems", "--starts", 20)
+    code, out, err = command(capsys, "predict", data_file, "--verify", *words)
     record = json.loads(out)
     assert (code, err) == (0, "")
     prediction = am.predict(am.AttentionData.load(data_file))
@@ -48,7 +49,10 @@ def test_predict_tells_programs(capsys: pytest.CaptureFixture[str], data_file: P
     assert entry["support"] == prediction.support.nonzero().tolist()
     assert prediction.search is not None
     assert [a["selection"] for a in entry["alternatives"]] == prediction.search.selections.tolist()
+    assert sum(row["runs"] for row in entry["starts"]) == 20
+    assert entry["since"] == int(prediction.since)
     assert entry["training"]["agrees"] is True
+    assert entry["training"]["plain"] is True
     assert entry["training"]["steps"] == 500
     checks = {check["statement"]: check["outcome"] for check in entry["checks"]}
     assert checks["A: Theorem 1"] == "holds"
@@ -70,10 +74,10 @@ def test_predict_an_infeasible_selection(
     page = tmp_path / "page.html"
     code, out, err = command(capsys, "predict", path, "--html", page)
     assert (code, err) == (1, "")
-    sentence = out.splitlines()[0]
+    sentence = out.splitlines()[1]
     clash = "sequence 0 wants token 0 over token 1, sequence 1 the reverse, with the same query"
-    assert sentence.startswith(f"Infeasible: {clash}.")
-    assert "No attention weights can select" in page.read_text()
+    assert sentence.startswith(f"Undecided: no weights select these tokens together: {clash};")
+    assert "no attention weights select them together</h1>" in page.read_text()
 
 
 def test_predict_writes_a_page_with_the_words_of_the_file(
@@ -86,7 +90,7 @@ def test_predict_writes_a_page_with_the_words_of_the_file(
     assert code == 0
     assert f"page: {page}" in out
     text = page.read_text()
-    assert "<h1>Attention will learn to select “&lt;b&gt;good”</h1>" in text
+    assert "steps of length 0.1) will select “&lt;b&gt;good”</h1>" in text
     assert "<b>" not in text
     assert f"attnmargin predict {path} --verify --html {page}" in text
     assert command(capsys, "verify", solution)[0] == 0

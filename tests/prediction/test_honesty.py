@@ -27,12 +27,7 @@ def test_the_page_tells_the_length_of_the_steps_that_were_taken() -> None:
     assert "0.1, the first one" not in text
 
 
-def test_ties_name_the_sequence_and_the_query() -> None:
-    X = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]
-    z = [[[1.0, 0.0]] * 3, [[0.0, 1.0]] * 3]
-    data = am.AttentionData(X, z, [[1.0] * 3] * 2, [1.0, 0.0])
-    with pytest.raises(am.InputError, match=r"in sequence 1, query 0; needs a unique best token"):
-        am.predict(data)
+def test_places_are_named() -> None:
     assert sequence_words(3, 1) == "sequence 3, query 1"
     assert place_words([4, 2], 1) == "sequence 2 of instance 4"
 
@@ -45,25 +40,6 @@ def test_ties_on_the_command_line_name_the_sequence(tmp_path: Path) -> None:
     data = am.AttentionData(X, z, [[1.0] * 3] * 2, [1.0, 0.0])
     with pytest.raises(am.InputError, match="in sequence 1, query 0; needs unique optimal tokens"):
         read_problem(data.save(tmp_path / "ties.npz"), "opt")
-
-
-def alone_but_open() -> am.Prediction:
-    """A complete search finds one stable selection, and no theorem excludes a point of rest."""
-    for trial in range(30):
-        data = am.random_data(2, 3, 3, name=f"open {trial}")
-        prediction = am.predict(data)
-        search, grounds = prediction.search, prediction.grounds
-        assert search is not None
-        assert grounds is not None
-        single = search.complete and len(search.selections) == 1
-        if single and prediction.verdict == am.Verdict.DEPENDS and prediction.selection in search:
-            return prediction
-    raise AssertionError("no such instance")
-
-
-def test_one_stable_choice_that_is_not_guaranteed_says_what_is_open() -> None:
-    sentence = alone_but_open().explain()
-    assert "only this one is stable; what is not proved: that " in sentence
 
 
 def test_the_verdict_follows_from_the_checks() -> None:

@@ -52,12 +52,12 @@ def test_theorem_4_needs_more_than_b2() -> None:
     assert prediction.check("A: Assumption B.2").outcome == am.theory.Outcome.HOLDS
     assert prediction.check("A: Theorem 4").outcome == am.theory.Outcome.FAILS
     assert prediction.check("A: Lemma 5").outcome == am.theory.Outcome.FAILS
-    assert prediction.verdict == am.Verdict.DEPENDS
     run = am.train(data, lr="auto", normalize=False, steps=100_000, record=100_000)
-    assert prediction.selection.tolist() == [0, 0]
+    assert prediction.best.tolist() == [0, 0]
     assert run.selection[-1].tolist() == [1, 0]
-    assert prediction.search is not None
-    assert run.selection[-1] in prediction.search
+    assert prediction.verdict == am.Verdict.FROM_START
+    assert prediction.selection.tolist() == [1, 0]
+    assert prediction.alternatives.tolist() == [[0, 0]]
 
 
 def counterexample_to_theorem_6() -> am.AttentionData:
@@ -71,13 +71,14 @@ def test_theorem_6_needs_a_long_first_step() -> None:
     prediction = am.predict(data)
     check = prediction.check("A: Theorem 6")
     assert prediction.check("A: Assumption C").outcome == check.outcome == am.theory.Outcome.HOLDS
-    assert prediction.verdict == am.Verdict.DEPENDS
+    assert prediction.verdict != am.Verdict.GUARANTEED
     short = am.train(data, lr=0.01, steps=20_000, record=20_000)
-    assert short.selection[-1].tolist() != prediction.selection.tolist()
+    assert short.selection[-1].tolist() != prediction.best.tolist()
+    assert torch.equal(short.selection[-1], am.predict(data, lr=0.01).selection)
     G, _ = am.gradient(data, np.zeros((2, 2)))
     length = float(check.numbers["length of a first step that suffices"])
     long = am.train(data, init=-length * G / G.norm(), lr=0.01, steps=20_000, record=20_000)
-    assert torch.equal(long.selection[-1], prediction.selection)
+    assert torch.equal(long.selection[-1], prediction.best)
 
 
 def test_theorem_5_is_not_true_for_equal_scores_either() -> None:
@@ -97,16 +98,16 @@ def test_a_token_that_pulls_without_need_does_not_exclude_a_selection() -> None:
     assert prediction.search is not None
     assert prediction.search.selections.tolist() == [[0, 0, 0, 1]]
     assert [0, 0, 0, 0] in prediction.search.marginal.tolist()
-    assert prediction.verdict == am.Verdict.DEPENDS
+    assert prediction.verdict != am.Verdict.GUARANTEED
+    assert prediction.selection.tolist() == [0, 0, 0, 0]
     result = am.confirm(prediction, steps=20_000)
     assert result.selection.tolist() == [0, 0, 0, 0]
-    assert bool(result.listed)
 
 
 def test_a_word_that_stands_twice_is_a_mixture_that_no_search_sees() -> None:
     X = [[[-2.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]]
     prediction = am.predict(am.AttentionData(X, [[1.0, 0.0]] * 2, [1, 1], [3.0, 6.1]))
-    assert prediction.verdict == am.Verdict.DEPENDS
+    assert prediction.verdict != am.Verdict.GUARANTEED
     assert prediction.check("A: Assumption D").outcome == am.theory.Outcome.UNDECIDABLE
 
 
@@ -123,5 +124,5 @@ def test_infeasible_data() -> None:
     assert prediction.check("A: (Att-SVM) is feasible").outcome == am.theory.Outcome.FAILS
     for name in ("Theorem 2", "Theorem 6", "Theorem 7", "Conjecture of Section 5.2"):
         assert prediction.check(f"A: {name}").outcome == am.theory.Outcome.FAILS, name
-    assert prediction.verdict == am.Verdict.DEPENDS
+    assert prediction.verdict == am.Verdict.UNDECIDED
     assert not prediction.feasible

@@ -13,6 +13,7 @@ from attnmargin.base.npz import read_npz
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.problem import MarginProblem
+from attnmargin.prediction.starts import random_weights
 from attnmargin.prediction.words import Words, name_tokens
 
 
@@ -45,6 +46,24 @@ def read_selection(path: Path) -> Any:
     except (ValueError, OSError, EOFError, MemoryError, RecursionError) as error:
         raise InputError("--select", f"{path} ({error})", "a plain array of tokens") from error
     return read_npz(path, needs=("selection",))["selection"]
+
+
+def read_start(start: str, data: AttentionData, parameter: str, seed: int) -> Any:
+    """Read where a run starts: "zero", "random", or weights from ``.npy`` or ``.npz``."""
+    if start == "zero" or (start == "random" and parameter == "KQ"):
+        return None
+    if start == "random":
+        return random_weights(data, 1, seed)[0]
+    path = Path(start)
+    check_file(path, "--start", "zero, random, or a file")
+    names = ("K", "Q") if parameter == "KQ" else ("W",)
+    if path.suffix == ".npz":
+        arrays = read_npz(path, needs=names)
+        return tuple(arrays[name] for name in names) if len(names) == 2 else arrays["W"]
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise InputError("--start", f"{path} ({error})", "a plain array W") from error
 
 
 def read_data(file: Path, named: bool) -> tuple[AttentionData, Words | None]:

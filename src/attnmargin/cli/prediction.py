@@ -18,7 +18,10 @@ from attnmargin.report.numbers import plain_number, short
 
 _MOST_LINES = 20
 _STYLE = {"holds": "green", "fails": "red", "not decidable here": "dim"}
-_COLUMNS = ("index", "verdict", "status", "selection", "margin", "agrees", "correlation")
+_COLUMNS = ("index", "verdict", "since", "longest step", "share", "status", "selection", "best",
+            "margin", "agrees", "correlation")  # fmt: skip
+# Steps of --verify, unless the proof is later.
+_VERIFIED = 4000
 
 
 @click.command(cls=Command)
@@ -26,20 +29,35 @@ _COLUMNS = ("index", "verdict", "status", "selection", "margin", "agrees", "corr
 @click.option("--parameter", type=OneOf("W", "KQ"), default="W", show_default=True)
 @power
 @click.option("--loss", type=LOSSES, default="logistic", show_default=True)
-@click.option("--limit", type=int, help="largest number of selections that the search solves")
-@click.option("--verify", "train_too", is_flag=True, help="train, and report the agreement")
 @click.option(
-    "--steps", type=int, default=4000, show_default=True, help="length of the training of --verify"
+    "--start", default="zero", show_default=True, help="zero, random, or a file: W.npy, or an .npz "
+    "with K and Q",
+)  # fmt: skip
+@click.option(
+    "--lr", type=float, default=0.1, show_default=True, help="length of a step, or a rate"
 )
-@click.option("--theorems", is_flag=True, help="show every check, not only those that decide")
+@click.option("--plain", is_flag=True, help="do not normalise gradients: lr is a rate")
+@click.option(
+    "--steps", type=int, default=20_000, show_default=True, help="how long to follow the run"
+)
+@click.option("--starts", "random_starts", type=int, default=0, help="also follow N random starts")
+@click.option("--seed", type=int, default=0, show_default=True, help="of random starts")
+@click.option("--alternatives", is_flag=True, help="list the other stable choices of tokens")
+@click.option("--limit", type=int, help="largest number of selections that this search solves")
+@click.option(
+    "--verify", "train_too", is_flag=True, help="train, also with plain torch, and compare"
+)
+@click.option("--theorems", is_flag=True, help="check the statements of the papers")
 @click.option("--html", type=OUTPUT, help="write a page about one instance")
 @click.option("--out", type=OUTPUT, help="save the solution as .npz, for attnmargin verify")
 @click.option("--csv", "table", type=OUTPUT, help="write one line per instance")
 @as_json
 def predict(
     file: Path,
+    start: str,
+    plain: bool,
+    alternatives: bool,
     train_too: bool,
-    steps: int,
     theorems: bool,
     html: Path | None,
     out: Path | None,
@@ -47,30 +65,36 @@ def predict(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Predict what attention will learn from FILE (.npz with X, z, y, v), and say why."""
-    from attnmargin.cli.inputs import read_data
+    """Predict what your run on FILE (.npz with X, z, y, v) will select, and prove it."""
+    from attnmargin.cli.inputs import read_data, read_start
     from attnmargin.prediction.confirmation import confirm
-    from attnmargin.prediction.prediction import predict as predict_data
+    from attnmargin.prediction.entry import predict as predict_data
     from attnmargin.report.pages.prediction import write_prediction
     from attnmargin.report.predictions import prediction_record
 
     data, words = read_data(file, named=html is not None)
-    with progress_bar("searching") as progress:
-        prediction = predict_data(data, progress=progress, **options)
+    init = read_start(start, data, options["parameter"], options["seed"])
+    with progress_bar("following the run") as progress:
+        prediction = predict_data(
+            data, init=init, normalize=not plain, progress=progress, **options
+        )
     result = None
     if train_too:
+        steps = min(max(_VERIFIED, 2 * int(prediction.since.max())), options["steps"])
         with progress_bar("training") as progress:
             result = confirm(prediction, steps=steps, progress=progress)
     saved = None if out is None else prediction.solution.save(out)
     command = shlex.join(["attnmargin", *sys.argv[1:]])
     page = html and write_prediction(html, prediction, words, result, command, str(file))
-    record = prediction_record(prediction, result, words)
+    record = prediction_record(
+        prediction, result, words, alternatives=alternatives, theorems=theorems
+    )
     record |= {"file": str(file), "out": saved and str(saved), "html": page and str(page)}
     record["csv"] = table and str(_write_table(table, record["results"]))
     if as_json:
         print_json(record)
     else:
-        _print(record, theorems)
+        _print(record)
     return 0 if record["holds"] else 1
 
 
@@ -108,11 +132,11 @@ def _write_table(path: Path, results: list[dict[str, Any]]) -> Path:
     return write_whole(path, lambda stream: stream.write(text.getvalue().encode()))
 
 
-def _print(record: dict[str, Any], theorems: bool) -> None:
+def _print(record: dict[str, Any]) -> None:
     """Print sentences and tables for one instance, or one line per instance for several."""
     console = Console()
     if record["instances"] == 1:
-        _print_one(console, record["results"][0], theorems)
+        _print_one(console, record["results"][0])
     else:
         _print_many(console, record)
     for name, word in (("html", "page"), ("out", "saved"), ("csv", "table")):
@@ -120,24 +144,38 @@ def _print(record: dict[str, Any], theorems: bool) -> None:
             console.print(f"{word}: {record[name]}", soft_wrap=True, markup=False)
 
 
-def _print_one(console: Console, entry: dict[str, Any], theorems: bool) -> None:
-    console.print(entry["why"], soft_wrap=True, markup=False)
+def _print_one(console: Console, entry: dict[str, Any]) -> None:
+    lines = [f"{entry['headline']}.", entry["why"]]
     if entry["status"] == "optimal":
-        chosen = ", ".join(entry["words"]) if "words" in entry else str(entry["selection"])
         margin = "–" if entry["margin"] is None else f"{entry['margin']:.6g}"
-        console.print(
-            f"selection {chosen}, margin {margin}, {len(entry['support'])} support tokens, "
-            f"certified with gap {entry['gap']:.1e}",
-            soft_wrap=True,
-            markup=False,
+        lines.append(
+            f"selection {entry['selection']}, margin {margin}, {len(entry['support'])} support "
+            f"tokens, certified with gap {entry['gap']:.1e}"
         )
-    if len(entry["alternatives"]) > 1:
+    lines += [entry["elsewhere"]] if entry.get("elsewhere") else []
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
+    if entry["starts"]:
+        console.print(_start_table(entry["starts"]))
+    if len(entry.get("alternatives", [])) > 1:
         console.print(_choice_table(entry))
-    near = [check for check in entry["checks"] if check["paper"] in ("A", "B")]
-    decide = [check for check in near if check["statement"] in entry["deciding"]]
-    console.print(_check_table(near if theorems else decide))
+    if "checks" in entry:
+        console.print(_check_table([c for c in entry["checks"] if c["paper"] in ("A", "B")]))
     if entry["training"]:
         console.print(_training_words(entry["training"]), soft_wrap=True, markup=False)
+
+
+def _start_table(starts: list[dict[str, Any]]) -> Table:
+    table = Table("from random starts", "share", "95 % interval", "proved")
+    for row in starts[:_MOST_LINES]:
+        low, high = row["interval"]
+        proved = f"{row['proved']:,} of {row['runs']:,}"
+        share = f"{row['share']:.3f}"
+        table.add_row(str(row["selection"]), share, f"{low:.3f} to {high:.3f}", proved)
+    more = len(starts) - _MOST_LINES
+    if more > 0:
+        table.add_row(f"… and {more} more", "", "", "")
+    return table
 
 
 def _choice_table(entry: dict[str, Any]) -> Table:
@@ -166,26 +204,37 @@ def _check_table(checks: list[dict[str, Any]]) -> Table:
 def _training_words(training: dict[str, Any]) -> str:
     if not training["decided"]:
         return f"{training['words']} ({training['steps']:,} steps)"
+    plain = ""
+    if training["plain"] is not None:
+        same = "the same" if training["plain"] else "something else"
+        plain = (
+            f"; plain torch selects {same} for the {training['plain steps']:,} steps it is exact"
+        )
     return (
         f"{training['words']} ({training['steps']:,} steps, the same from step "
-        f"{training['settled']} on); "
-        f"correlation {short(training['correlation'], '.6f')} with the prediction, "
-        f"{short(training['own correlation'], '.6f')} with the SVM of what was selected"
+        f"{training['settled']} on{plain}); "
+        f"correlation {short(training['correlation'], '.6f')} with the prediction"
     )
 
 
 def _print_many(console: Console, record: dict[str, Any]) -> None:
     results = record["results"]
-    table = Table("instance", "verdict", "margin", "stable selections", "searched", "training")
+    table = Table("instance")
+    table.add_column("verdict", no_wrap=True)
+    for name in ("since step", "longest step", "margin"):
+        table.add_column(name)
+    if record["agree"] is not None:
+        table.add_column("training")
     for entry in results[:_MOST_LINES]:
-        table.add_row(
+        proved = entry["since"] >= 0
+        own = [
             ", ".join(map(str, entry["index"])),
             entry["verdict"],
+            f"{entry['since']:,}" if proved else "–",
+            short(entry["longest step"], ".3g") if proved else "–",
             short(entry["margin"], ".4g"),
-            str(len(entry["alternatives"])),
-            f"{entry['searched']} of {entry['total']}",
-            _agreement(entry["training"]),
-        )
+        ]
+        table.add_row(*own, *([_agreement(entry["training"])] if entry["training"] else []))
     console.print(table)
     if len(results) > _MOST_LINES:
         console.print(f"… and {len(results) - _MOST_LINES} more")
@@ -195,11 +244,7 @@ def _print_many(console: Console, record: dict[str, Any]) -> None:
     console.print(", ".join(counts) or "no instance")
 
 
-def _agreement(training: dict[str, Any] | None) -> str:
-    if training is None:
-        return "–"
+def _agreement(training: dict[str, Any]) -> str:
     if training["agrees"]:
         return short(training["correlation"], ".6f")
-    if not training["decided"]:
-        return "nothing"
-    return "listed" if training["listed"] else "elsewhere"
+    return "elsewhere" if training["decided"] else "nothing"

@@ -1,5 +1,6 @@
 """AttentionData: tokens, queries, labels and head of an attention problem."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -193,6 +194,25 @@ class AttentionData:
             )[index]
             for name, batch in self._batches().items()
         }
+        return AttentionData(**own)
+
+    def expand(self, batch: Sequence[int]) -> "AttentionData":
+        """Repeat the data over a larger batch shape, without copying them."""
+        if self.batch_shape == torch.Size(batch):
+            return self
+        own = {
+            name: getattr(self, name).expand(*batch, *getattr(self, name).shape[len(part) :])
+            for name, part in self._batches().items()
+        }
+        return AttentionData(**own)
+
+    def flatten(self) -> "AttentionData":
+        """Return the data with one batch dimension."""
+        size, own = self.batch_shape.numel(), {}
+        for name, part in self._batches().items():
+            tensor = getattr(self, name)
+            inner = tensor.shape[len(part) :]
+            own[name] = tensor.expand(*self.batch_shape, *inner).reshape(size, *inner)
         return AttentionData(**own)
 
     def to(self, device: torch.device | str) -> "AttentionData":

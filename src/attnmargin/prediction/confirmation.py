@@ -1,25 +1,29 @@
 """Train, and compare the result with the prediction."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from attnmargin.attention.score import scores
-from attnmargin.attention.softmax import objective, probabilities, sequences
+from attnmargin.attention.softmax import probabilities, relative_logits
+from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind
 from attnmargin.base.display import Summarised, range_words, share_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
+from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import token_problem
-from attnmargin.margin.implied import implied_method
+from attnmargin.prediction.course import Course, plan
+from attnmargin.prediction.plain import PlainRun, plain_run
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.selections.local_optimality import locality
 from attnmargin.solvers.entry import solve
+from attnmargin.theory.guarantees.case import build_case
 from attnmargin.theory.staying import excess_loss, staying_loss
-from attnmargin.training import Trajectory, train
+from attnmargin.training import Trajectory
 from attnmargin.training.measures import composed_correlation, correlation, decided
 
 # Records of a run, and the softmax entry above which a token of a mixture counts as selected.
@@ -37,23 +41,28 @@ class Confirmation(Summarised):
     run: Trajectory
     selection: Tensor  # int (*B, n): the most likely tokens at the end; bool sets (*B, n, T)
     agrees: Tensor  # bool (*B,): they are the predicted ones
-    listed: Tensor  # bool (*B,): they are among the locally optimal selections
     correlation: Tensor  # (R, *B): of the weights with the predicted direction, at the records
     own_correlation: Tensor  # (*B,): at the end, with the direction of what was selected
     settled: Tensor  # int (*B,): the step of the record since which the selection is the same
     stays: Tensor  # bool (*B,): as long as the loss does not rise, the selection stays for ever
     decided: Tensor  # bool (*B,): a token of every sequence is more likely than all others
-    lr: float  # length of every step
+    lr: float  # length of every step, of the first run
+    plain: PlainRun | None  # the opinion of plain torch; None for heads that mix tokens
 
     def summary(self) -> dict[str, str]:
         """Return whether training agrees, and how well, by name."""
         return {
             "agrees": share_words(self.agrees),
+            "plain torch": "–" if self.plain is None else self._plain_words(self.plain),
             "stays for ever": share_words(self.stays),
             "correlation": range_words(self.correlation[-1]),
             "selected since step": range_words(self.settled.double()),
             "steps": f"{self.steps:,} of length {self.lr:g}",
         }
+
+    def _plain_words(self, plain: PlainRun) -> str:
+        until = range_words(plain.steps.double())
+        return f"{share_words(plain.agrees)}, exact until step {until}"
 
     @property
     def steps(self) -> int:
@@ -71,19 +80,7 @@ class Confirmation(Summarised):
                 f"likely; the weights, of length {length:.3g}, stopped moving, or these tokens tie"
             )
         chosen = self.selection[index].tolist()
-        if bool(self.listed[index]):
-            return f"training selects {chosen}, {self._kind(index)}"
-        return f"training selects {chosen}, not a listed alternative: {self._unfinished(index)}"
-
-    def _kind(self, index: tuple[int, ...]) -> str:
-        """Say which kind of listed alternative was selected."""
-        searches = self.prediction.searches
-        if searches is None:
-            return "the predicted mixture"
-        stable = searches[index].selections.flatten(1)
-        if bool((stable == self.selection[index].flatten()).all(-1).any()):
-            return "a listed alternative"
-        return "a degenerate alternative: the tokens that pull it away are not needed to hold it"
+        return f"training selects {chosen} so far: {self._unfinished(index)}"
 
     def _unfinished(self, index: tuple[int, ...]) -> str:
         share = float(self.run.probability[-1][index])
@@ -93,6 +90,7 @@ class Confirmation(Summarised):
                 "longer, or the weights rest at a finite point"
             )
         data = self.prediction.data[index] if index else self.prediction.data
+        data = merge_copies(data).data
         if self.prediction.head is not None:
             return "train longer, or with smaller steps"
         found = locality(data, self.selection[index], self.prediction.norm)
@@ -102,7 +100,7 @@ class Confirmation(Summarised):
                 "tokens that are equal, or have equal scores, share the attention"
             )
         if bool(found.local):
-            return "it is locally optimal, and the search, which was not complete, missed it"
+            return "it is locally optimal; train longer, or from the start of the prediction"
         *where, token = found.pull.nonzero()[0].tolist()
         own = int(self.selection[index][tuple(where)])
         gamma = scores(data)[tuple(where)]
@@ -116,87 +114,107 @@ def confirm(
     prediction: Prediction,
     *,
     steps: int = 4000,
-    lr: float = 0.1,
+    lr: Array | None = None,
     init: Any = None,
-    seed: int = 0,
+    seed: int | None = None,
     progress: Progress | None = None,
 ) -> Confirmation:
-    """Train with normalised steps from zero, and compare with the prediction.
+    """Take the steps of a run, and compare with its prediction, and with plain torch.
 
     Args:
         prediction: from :func:`predict`, with any batch.
-        steps, lr, init, seed: as in :func:`attnmargin.train`; by default W starts at zero, and
-            (K, Q) from small random factors.
+        steps: how many steps to take.
+        lr, init, seed: as in :func:`predict`; by default those of the prediction.
         progress: called with the number of steps done and the total.
 
     Returns:
         A :class:`Confirmation`: what training selected, whether that was predicted, how well
-        the weights align, and when the selection settled.
+        the weights align, when the selection settled, and for how many steps an independent run of
+        plain torch is exact and says the same.
 
     Example:
         >>> import attnmargin as am
         >>> prediction = am.predict(am.random_data(5, 5, 20, name="theory", min_gap=0.1))
         >>> result = am.confirm(prediction)
-        >>> bool(result.agrees), bool(result.correlation[-1] > 0.99)
-        (True, True)
+        >>> bool(result.agrees), bool(result.correlation[-1] > 0.99), bool(result.plain.agrees)
+        (True, True, True)
     """
     check_kind("prediction", prediction, Prediction)
     if not isinstance(steps, int) or steps < 1:
         raise InputError("steps", f"{steps!r}", "at least one step")
-    run = train(
-        prediction.data,
-        prediction.parameter,
-        implied_method(prediction.p),
-        p=prediction.p,
-        lr=lr,
-        steps=steps,
-        loss=prediction.loss,
-        head="linear" if prediction.head is None else prediction.head,
-        init=init,
-        record=max(steps // _RECORDS, 1),
-        seed=seed,
-        progress=progress,
-    )
+    course = _course(prediction, lr, init, seed)
+    head = "linear" if prediction.head is None else prediction.head
+    record = max(steps // _RECORDS, 1)
+    run = course.train(prediction.data, steps, record, head=head, progress=progress)
     aligned = correlation(run.W, prediction.direction.nan_to_num(nan=0.0))
+    size = float(course.lr.flatten()[0]) if course.lr.numel() else math.nan
     if prediction.finite is not None:
-        return _of_sets(prediction, run, aligned, lr)
-    selection = run.selection[-1]
+        return _of_sets(prediction, run, aligned, size)
+    selection = _first_of_equal(prediction, run)
     batch = len(prediction.data.batch_shape)
-    clear = decided(prediction.data, run.W[-1])
-    same = (selection == prediction.selection).flatten(batch).all(-1) & clear
+    clear = _clear(prediction, run.W[-1])
+    same = (selection[-1] == prediction.selection).flatten(batch).all(-1) & clear
     return Confirmation(
         prediction,
         run,
-        selection,
+        selection[-1],
         same,
-        _listed(prediction, selection) & clear,
         aligned,
-        _own(prediction, run),
-        _settled(run, batch),
+        _own(prediction, run, selection[-1]),
+        _settled(run, selection, batch),
         same & _stays(prediction, run),
         clear,
-        lr,
+        size,
+        plain_run(prediction.data, course, run),
     )
 
 
-def _listed(prediction: Prediction, selection: Tensor) -> Tensor:
-    assert prediction.searches is not None
-    found = [selection[index] in search for index, search in np.ndenumerate(prediction.searches)]
-    listed = torch.tensor(found, dtype=torch.bool, device=selection.device)
-    return listed.reshape(prediction.data.batch_shape)
+def _course(prediction: Prediction, lr: Array | None, init: Any, seed: int | None) -> Course:
+    """The run of the prediction, with what is asked for instead."""
+    own = prediction.course
+    options = {
+        "init": own.init if init is None else init,
+        "lr": own.lr if lr is None else lr,
+        "normalize": own.normalize,
+        "method": None,
+        "steps": own.steps,
+        "seed": own.seed if seed is None else seed,
+    }
+    data, course = plan(prediction.data, (own.parameter, own.p, own.loss), options)
+    if data.batch_shape != prediction.data.batch_shape:
+        got = f"a batch {tuple(data.batch_shape)} with lr and init"
+        raise InputError("lr", got, f"the batch of the prediction, {prediction.data.batch_shape}")
+    return course
 
 
-def _own(prediction: Prediction, run: Trajectory) -> Tensor:
+def _first_of_equal(prediction: Prediction, run: Trajectory) -> Tensor:
+    """The most likely tokens, of equal ones the first, int ``(R, *B, n)``."""
+    copies = merge_copies(prediction.data)
+    if not bool(copies.any.any()):
+        return run.selection
+    logits = torch.stack([relative_logits(prediction.data, W) for W in run.W])
+    count = copies.count.clamp_min(1).to(logits).log()
+    chosen = (logits + count).argmax(-1)
+    first = copies.first.expand(*logits.shape).gather(-1, chosen.unsqueeze(-1))
+    return first[..., 0]
+
+
+def _clear(prediction: Prediction, W: Tensor) -> Tensor:
+    """Whether a token of every sequence, with its copies, is more likely than all others."""
+    return decided(merge_copies(prediction.data).data, W)
+
+
+def _own(prediction: Prediction, run: Trajectory, selection: Tensor) -> Tensor:
     """Correlate the last W with the SVM of what it selects; NaN where that is infeasible."""
-    data = prediction.data
-    solution = solve(token_problem(data.X, data.z, run.selection[-1], data.mask), prediction.norm)
+    data = merge_copies(prediction.data).data
+    solution = solve(token_problem(data.X, data.z, selection, data.mask), prediction.norm)
     aligned = correlation(run.W[-1], solution.W.nan_to_num(nan=0.0))
     return aligned.where(solution.optimal, torch.nan)
 
 
-def _settled(run: Trajectory, batch: int) -> Tensor:
+def _settled(run: Trajectory, selection: Tensor, batch: int) -> Tensor:
     """Find the step of the record since which the selection is the same, int ``(*B,)``."""
-    changed = (run.selection != run.selection[-1]).flatten(1 + batch).any(-1)
+    changed = (selection != selection[-1]).flatten(1 + batch).any(-1)
     records = torch.arange(1, len(run.steps) + 1, device=changed.device)
     records = records.reshape(-1, *[1] * batch)
     last = torch.where(changed, records, 0).amax(0)
@@ -206,11 +224,11 @@ def _settled(run: Trajectory, batch: int) -> Tensor:
 
 def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
     """Decide whether the loss is too low to leave the optimal tokens, bool ``(*B,)``."""
-    goal = objective(prediction.data, "linear", prediction.loss)
-    if not goal.loss.always_falls:
+    case, d = build_case(prediction.data, prediction.loss), prediction.data.d
+    if not case.goal.loss.always_falls:
         return torch.zeros_like(run.probability[-1], dtype=torch.bool)
-    flat, d = sequences(prediction.data), prediction.data.d
-    low = excess_loss(goal, flat.logits(run.W[-1].reshape(-1, d, d))) < staying_loss(goal)
+    logits = case.logits(run.W[-1].reshape(-1, d, d).double())
+    low = excess_loss(case.goal, logits) < staying_loss(case.goal)
     return low.reshape(prediction.data.batch_shape)
 
 
@@ -223,7 +241,7 @@ def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor, lr: float
     finite, direction = (s.W.nan_to_num(nan=0.0) for s in (prediction.finite, prediction.solution))
     own = composed_correlation(run.W[-1], finite, direction)
     unknown, clear = torch.zeros_like(same), torch.ones_like(same)
-    settled = _settled(run, batch)
+    settled = _settled(run, run.selection, batch)
     return Confirmation(
-        prediction, run, chosen, same, same, aligned, own, settled, unknown, clear, lr
+        prediction, run, chosen, same, aligned, own, settled, unknown, clear, lr, None
     )

@@ -1,6 +1,7 @@
-"""The main job: predict what attention selects and in which direction W grows, and say why."""
+"""What a run of attention will end in, how sure that is, and why."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -8,62 +9,110 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
+from attnmargin.attention.heads import Head
 from attnmargin.attention.losses import Loss
-from attnmargin.attention.score import refuse_ties
-from attnmargin.base.checks import check_kind, check_number
-from attnmargin.base.compiled import one_thread
 from attnmargin.base.display import Summarised, few_words, range_words, tally_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.margin.builders import finite_problem, token_problem
-from attnmargin.margin.implied import check_parameter, implied_norm
-from attnmargin.margin.norms import LARGEST_POWER, LEAST_POWER, Norm
+from attnmargin.margin.norms import Norm
 from attnmargin.margin.solution import Solution
+from attnmargin.prediction.course import Course
+from attnmargin.prediction.ending import Ending
 from attnmargin.prediction.sentences import verdict_sentence
+from attnmargin.prediction.starts import Starts
 from attnmargin.prediction.verdict import Verdict
-from attnmargin.selections.composition import optimal_composition, unique_composition
 from attnmargin.selections.local_optimality import support_of
 from attnmargin.selections.search import Search
-from attnmargin.solvers.entry import solve
-from attnmargin.theory.check import Check, Outcome, holds
-from attnmargin.theory.facts import PREDICTED, Facts
-from attnmargin.theory.sets import set_checks
+from attnmargin.theory.check import Check, Outcome
+from attnmargin.theory.facts import Facts
 from attnmargin.theory.table import Grounds, all_checks
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Summarised):
-    """The prediction of what attention will learn from data; see :func:`predict`."""
+    """The prediction of what a run will learn from data; see :func:`attnmargin.predict`."""
 
-    data: AttentionData
-    parameter: str
-    p: float
-    loss: str | Loss
+    data: AttentionData  # batch *B, that of data, rates and starts together
     head: Head | None
     norm: Norm
-    selection: Tensor  # int (*B, n), or bool sets (*B, n, T)
+    course: Course  # the run
+    best: Tensor  # int (*B, n): the tokens of largest score, or the selection where that is sets
+    selection: Tensor  # int (*B, n), of equal tokens the first; or bool sets (*B, n, T)
     solution: Solution  # direction, margin, support and certificate of the selection
     finite: Solution | None  # the finite part, where sets are selected
-    checks: list[Check]
-    grounds: Grounds | None  # the checks that decide the verdict; None where sets are selected
-    searches: NDArray[Any] | None  # Search per instance, shape *B; None where sets are selected
-    verdict: Any  # a Verdict, or a numpy array of them
+    verdict: Any  # a Verdict; an array of them, of the shape of the batch, for a batch
+    ending: Ending | None  # where the run was left; None where sets are selected
+    of_sets: list[Check] | None = None  # checks of a head that mixes tokens
+    limit: int | None = None  # selections that a search for alternatives may solve
+    progress: Progress | None = None  # told about that search
+    random_starts: Any = None  # Starts, or an array of them; None if not asked for
 
     def summary(self) -> dict[str, str]:
-        """Return verdict, selection and margin, by name."""
-        batch = self.data.batch_shape
-        chosen = "see .selection" if batch else few_words(self.selection.tolist())
+        """Return the verdict, what is selected, and by what margin, by name."""
+        single = not self.data.batch_shape
+        chosen = few_words(self.selection.tolist()) if single else "see .selection"
         return {
             "verdict": tally_words(self.verdict),
             "selection": chosen,
-            "status": tally_words(self.solution.status),
+            "run": f"{self.parameter}, {self.course.words()}",
+            "since step": "–" if self.ending is None else range_words(self.since.double()),
             "margin": range_words(self.margin),
-            "trained": f"{self.parameter}, p = {self.p:g}, {self.norm.name} norm",
+            "trained": f"p = {self.p:g}, {self.norm.name} norm",
             "data": repr(self.data),
         }
+
+    @property
+    def parameter(self) -> str:
+        """What is trained: "W" or "KQ"."""
+        return self.course.parameter
+
+    @property
+    def p(self) -> float:
+        """The power of mirror descent."""
+        return self.course.p
+
+    @property
+    def loss(self) -> str | Loss:
+        """The loss."""
+        return self.course.loss
+
+    @property
+    def since(self) -> Tensor:
+        """The step from which the guarantee holds, int ``(*B,)``; −1 where there is none."""
+        if self.ending is None:
+            return torch.full(self.data.batch_shape, -1, dtype=torch.int64)
+        everywhere = np.asarray(self.verdict == Verdict.GUARANTEED)
+        return self.ending.since.masked_fill(torch.as_tensor(everywhere), 0)
+
+    @property
+    def longest(self) -> Tensor:
+        """The longest step for which the guarantee holds, ``(*B,)``; 0 where there is none."""
+        return self._of_guarantee("longest")
+
+    @property
+    def share(self) -> Tensor:
+        """The least attention that a selected token keeps for ever, ``(*B,)``; 0 if not proved."""
+        return self._of_guarantee("share").clamp_min(0.0)
+
+    def _of_guarantee(self, name: str) -> Tensor:
+        found = None if self.ending is None else self.ending.proof
+        if self.ending is None or found is None:
+            return torch.zeros(self.data.batch_shape, dtype=torch.float64)
+        value: Tensor = getattr(found, name)
+        return value.where(self.ending.proved, 0.0)
+
+    def correlation(self, norm: float | Tensor) -> Tensor:
+        """Bound the correlation of W with its limit from below where ``‖W‖_F`` is this large.
+
+        Returns:
+            ``(*B,)``; −1 where nothing is proved.
+        """
+        nothing = torch.full(self.data.batch_shape, -1.0, dtype=torch.float64)
+        if self.ending is None or self.ending.proof is None:
+            return nothing
+        return self.ending.proof.correlation(norm).where(self.ending.proved, nothing)
 
     @property
     def chosen(self) -> Tensor:
@@ -92,30 +141,78 @@ class Prediction(Summarised):
         """Whether any W makes this selection, a bool or an array of them."""
         return self.solution.feasible.cpu().numpy()[()]
 
+    @cached_property
+    def _facts(self) -> Facts:
+        home = self.data.to("cpu")
+        return Facts(home, self.parameter, self.p, self.loss, self.limit, self.progress)
+
+    @cached_property
+    def _table(self) -> tuple[list[Check], Grounds | None]:
+        return (self.of_sets, None) if self.of_sets is not None else all_checks(self._facts)
+
+    @property
+    def checks(self) -> list[Check]:
+        """Every assumption and theorem of the papers, checked when first asked for."""
+        return self._table[0]
+
+    @property
+    def grounds(self) -> Grounds | None:
+        """The checks that decide what holds from every start; None where sets are selected."""
+        return self._table[1]
+
     @property
     def theorems(self) -> list[Check]:
         """The checks that hold for these data."""
         return [check for check in self.checks if np.all(check.outcome == Outcome.HOLDS)]
 
+    @cached_property
+    def searches(self) -> NDArray[Any] | None:
+        """Search per instance, shape ``*B``, done when first asked for; None for sets."""
+        if self.ending is None:
+            return None
+        found = np.empty(tuple(self.data.batch_shape), dtype=object)
+        members = np.ndindex(*self.data.batch_shape)
+        for index, search in zip(members, self._facts.searches, strict=True):
+            found[index] = search.to(self.data.X.device)
+        return found
+
     @property
     def search(self) -> Search | None:
-        """The locally optimal alternatives of one instance."""
-        if self.searches is None:
-            return None
+        """The locally optimal selections of one instance."""
         if self.data.batch_shape:
             raise InputError("search", "a batch of predictions", "one of them: prediction[index]")
+        if self.searches is None:
+            return None
         found: Search = self.searches.item()
         return found
 
     @property
+    def alternatives(self) -> Tensor:
+        """The other locally optimal selections of one instance, int ``(S, n)``, by margin."""
+        search = self.search
+        if search is None:
+            return self.selection[None][:0]
+        same = (search.selections == self.selection).flatten(1).all(-1)
+        return search.selections[~same]
+
+    @property
+    def starts(self) -> Starts:
+        """What runs from random starts end in, of one instance."""
+        if self.random_starts is None:
+            needs = "a prediction with random_starts=1000, say"
+            raise InputError("starts", "a prediction without random starts", needs)
+        if self.data.batch_shape:
+            raise InputError("starts", "a batch of predictions", "one of them: prediction[index]")
+        found: Starts = self.random_starts.item()
+        return found
+
+    @property
     def deciding(self) -> list[Check]:
-        """The three checks that decide the verdict."""
+        """Three checks that decide what holds from every start."""
         own = self.grounds
         if own is None:
             return self.checks[:3]
         theorem = own.one_sequence if self.data.n == 1 else own.long_step
-        if np.all(self.verdict == Verdict.CONJECTURED):
-            return [own.conjecture, theorem, own.no_rest]
         return [theorem, own.no_rest, own.only_one]
 
     def explain(self) -> str:
@@ -131,165 +228,30 @@ class Prediction(Summarised):
 
     def beside(self, data: AttentionData) -> "Prediction":
         """Return the same prediction with its tensors on the device of the data."""
-        device, searches = data.X.device, None
-        if self.searches is not None:
-            searches = np.empty_like(self.searches)
-            for index, search in np.ndenumerate(self.searches):
-                searches[index] = search.to(device)
+        device = data.X.device
         return replace(
             self,
-            data=data,
+            data=data.expand(self.data.batch_shape),
+            best=self.best.to(device),
             selection=self.selection.to(device),
             solution=self.solution.to(device),
             finite=None if self.finite is None else self.finite.to(device),
-            searches=searches,
         )
 
     def __getitem__(self, index: Any) -> "Prediction":
         """Return members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
+        starts = self.random_starts
         return replace(
             self,
             data=self.data[index],
+            course=self.course[index],
+            best=self.best[index],
             selection=self.selection[index],
             solution=self.solution[index],
             finite=None if self.finite is None else self.finite[index],
-            checks=[check[index] for check in self.checks],
-            grounds=None if self.grounds is None else self.grounds[index],
-            searches=None if self.searches is None else np.asarray(self.searches[index]),
             verdict=self.verdict[index],
+            ending=None if self.ending is None else self.ending[index],
+            of_sets=None if self.of_sets is None else [check[index] for check in self.of_sets],
+            random_starts=None if starts is None else np.asarray(starts[index]),
         )
-
-
-@one_thread
-def predict(
-    data: AttentionData,
-    parameter: str = "W",
-    p: float = 2.0,
-    *,
-    loss: str | Loss = "logistic",
-    head: HeadLike = "linear",
-    limit: int | None = None,
-    progress: Progress | None = None,
-) -> Prediction:
-    """Predict what softmax attention will learn from data, before training it.
-
-        W(k) ≈ W_fin + R(k) · W_mm,   R → ∞
-
-    The selected tokens are those of largest score (paper A, Lemma 2); ``W_mm`` solves the SVM that
-    separates them, in the norm that the optimiser implies. The verdict says how sure that is:
-
-    - *guaranteed*: the hypotheses of a theorem that promises this selection hold (paper A,
-      Theorem 4 for one sequence, Theorem 6 after a long first step). With Theorem 6, two more
-      conditions make sure that short steps cannot be trapped: there is no stationary point, and
-      a complete search shows that no other selection is locally optimal.
-    - *conjectured*: Assumptions B.1 and D hold (paper A, Section 5.2); or a head mixes several
-      tokens, and their SVM is feasible (Section 6).
-    - *depends on the start*: neither applies. If the weights keep growing, training ends in one
-      of the locally optimal selections, which are listed with their margins. If the optimal
-      tokens cannot be separated, training can stop at a finite point.
-
-    Args:
-        data: tokens, queries, labels and head, with any batch ``*B``.
-        parameter: "W" or "KQ".
-        p: of mirror descent; 2 is gradient descent.
-        loss, head: as in :func:`attnmargin.train`; a head that is not linear must be a
-            :class:`QuadraticHead`, whose best mixture of tokens can be computed.
-        limit: how many selections the search may solve, see :func:`local_selections`.
-        progress: called with the number of selections decided and the total.
-
-    Returns:
-        A :class:`Prediction`. An infeasible selection does not raise: see its
-        ``solution.status``.
-
-    Example:
-        >>> import attnmargin as am
-        >>> data = am.random_data(5, 5, 20, name="theory", min_gap=0.1)
-        >>> prediction = am.predict(data)
-        >>> prediction.verdict
-        <Verdict.GUARANTEED: 'guaranteed'>
-        >>> prediction.selection.tolist(), round(float(prediction.margin), 4)
-        ([1, 4, 1, 3, 0], 0.4796)
-    """
-    check_kind("data", data, AttentionData)
-    p = check_number("p", p, "a number p > 1")
-    if not LEAST_POWER <= p <= LARGEST_POWER:
-        needs = f"a power from {LEAST_POWER:g} to {LARGEST_POWER:g}, where solutions are exact"
-        raise InputError("p", f"{p:g}", needs)
-    if data.X.device.type != "cpu":
-        # Small exact problems, one after the other: the CPU's compiled solvers are for them.
-        home = predict(data.to("cpu"), parameter, p, loss=loss, head=head, limit=limit,
-                       progress=progress)  # fmt: skip
-        return home.beside(data)
-    if isinstance(head, ScoreHead):
-        needs = "the linear head of the data, or a QuadraticHead: its theorems are about these"
-        raise InputError("head", "a ScoreHead", needs)
-    chosen = as_head(head)
-    if chosen is not None:
-        return _predict_sets(data, parameter, p, loss, chosen)
-    refuse_ties(data, "data", "a unique best token per sequence; these scores tie")
-    facts = Facts(data, parameter, p, loss, limit, progress)
-    checks, grounds = all_checks(facts)
-    searches = np.empty(tuple(data.batch_shape), dtype=object)
-    for index, search in zip(np.ndindex(*data.batch_shape), facts.searches, strict=True):
-        searches[index] = search
-    return Prediction(
-        data,
-        parameter,
-        p,
-        loss,
-        None,
-        facts.norm,
-        facts.best,
-        facts.solution,
-        None,
-        checks,
-        grounds,
-        searches,
-        _verdict(facts, grounds),
-    )
-
-
-def _verdict(facts: Facts, grounds: Grounds) -> Any:
-    """Return a :class:`Verdict`, or an array of them for a batch."""
-    free = holds(grounds.no_rest) & facts.alone
-    single = facts.of_searches("total") == 1  # one token per sequence: nothing to choose
-    long = holds(grounds.long_step) & free
-    return _words(holds(grounds.one_sequence) | long | single, holds(grounds.conjecture))
-
-
-def _words(guaranteed: Tensor, conjectured: Tensor) -> Any:
-    names = np.array([Verdict.DEPENDS, Verdict.CONJECTURED, Verdict.GUARANTEED], dtype=object)
-    code = torch.where(guaranteed, 2, conjectured.to(torch.int64))
-    answer: NDArray[Any] = names[code.cpu().numpy()]
-    return answer
-
-
-def _predict_sets(
-    data: AttentionData, parameter: str, p: float, loss: str | Loss, head: Head
-) -> Prediction:
-    """Predict for a head that mixes tokens: sets, their direction, and the finite part."""
-    check_parameter(parameter, PREDICTED)
-    norm = implied_norm(parameter, float(p))
-    share = optimal_composition(data, head)
-    solution = solve(token_problem(data.X, data.z, share > 0, data.mask), norm)
-    finite = solve(finite_problem(data.X, data.z, share, data.mask), norm)
-    checks = set_checks(data, head, share, solution, finite)
-    possible = solution.optimal & finite.optimal & unique_composition(data, share)
-    # Where every sequence selects a single token, nothing is known of the others that might win.
-    possible &= ((share > 0).sum(-1) > 1).flatten(len(data.batch_shape)).any(-1)
-    return Prediction(
-        data,
-        parameter,
-        float(p),
-        loss,
-        head,
-        norm,
-        share > 0,
-        solution,
-        finite,
-        checks,
-        None,
-        None,
-        _words(torch.zeros_like(possible), possible),
-    )

@@ -5,20 +5,27 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.explain import explain_infeasible
 from attnmargin.margin.norms import Frobenius, Norm, Nuclear
 from attnmargin.margin.solution import Solution
+from attnmargin.prediction.course import Course
+from attnmargin.prediction.ending import Ending
+from attnmargin.prediction.missing import missing_words, undecided_words
 from attnmargin.prediction.verdict import Verdict
 from attnmargin.prediction.words import Words, listing, selected_words
 from attnmargin.selections.search import Search, count_words
-from attnmargin.theory import Outcome
-from attnmargin.theory.paper_a import FIRST_STEP
-from attnmargin.theory.table import Grounds
+
+# The angle is told for weights this many times as long as at the proof.
+_LONGER = 10.0
 
 
 class Answer(Protocol):
     """What the sentences need to know about the prediction of one instance."""
+
+    @property
+    def data(self) -> AttentionData: ...
 
     @property
     def chosen(self) -> Tensor: ...
@@ -27,13 +34,19 @@ class Answer(Protocol):
     def selection(self) -> Tensor: ...
 
     @property
+    def best(self) -> Tensor: ...
+
+    @property
     def verdict(self) -> Any: ...
 
     @property
     def norm(self) -> Norm: ...
 
     @property
-    def p(self) -> float: ...
+    def course(self) -> Course: ...
+
+    @property
+    def ending(self) -> Ending | None: ...
 
     @property
     def solution(self) -> Solution: ...
@@ -42,32 +55,35 @@ class Answer(Protocol):
     def margin(self) -> Tensor: ...
 
     @property
-    def grounds(self) -> Grounds | None: ...
+    def longest(self) -> Tensor: ...
 
     @property
-    def search(self) -> Search | None: ...
+    def share(self) -> Tensor: ...
+
+    def correlation(self, norm: float | Tensor) -> Tensor: ...
 
 
-def headline(prediction: Answer, words: Words) -> str:
-    """Say in one sentence what attention will select."""
-    picked = listing(selected_words(words, prediction.chosen))
+def headline(prediction: Answer, words: Words | None) -> str:
+    """Say in one sentence what the run will select; without words, by numbers."""
+    chosen = f"the tokens {prediction.selection.tolist()}"
+    picked = chosen if words is None else listing(selected_words(words, prediction.chosen))
+    run = f"Your run ({optimiser(prediction)} {prediction.course.words()})"
+    if prediction.verdict in (Verdict.GUARANTEED, Verdict.FROM_START):
+        return f"{run} will select {picked}"
+    if prediction.verdict == Verdict.CONJECTURED:
+        return f"{run} should select {picked}"
     if prediction.solution.status == Status.INFEASIBLE:
-        return f"No attention weights can select {picked} together"
-    if not bool(prediction.solution.feasible):
-        return f"It is not known whether any attention weights select {picked} together"
-    if prediction.verdict == Verdict.DEPENDS:
-        return f"Attention may learn to select {picked}: it depends on where training begins"
-    surely = "will" if prediction.verdict == Verdict.GUARANTEED else "should"
-    return f"Attention {surely} learn to select {picked}"
+        return f"{run} cannot end with {picked}: no attention weights select them together"
+    return f"{run} leans to {picked}, and may end elsewhere"
 
 
 def optimiser(prediction: Answer) -> str:
     """Name the optimiser."""
     if isinstance(prediction.norm, Nuclear):
-        return "gradient descent on K and Q, with W = K Qᵀ"
+        return "gradient descent on K and Q, with W = K Qᵀ,"
     if isinstance(prediction.norm, Frobenius):
         return "gradient descent on W"
-    return f"ℓp mirror descent on W, p = {prediction.p:g}"
+    return f"ℓp mirror descent on W, p = {prediction.course.p:g},"
 
 
 def norm_words(prediction: Answer) -> str:
@@ -76,123 +92,98 @@ def norm_words(prediction: Answer) -> str:
         return "nuclear norm: the sum of its singular values"
     if isinstance(prediction.norm, Frobenius):
         return "Frobenius norm: the root of the sum of its squared entries"
-    return f"ℓp norm of its entries, p = {prediction.p:g}"
+    return f"ℓp norm of its entries, p = {prediction.course.p:g}"
 
 
 def verdict_sentence(prediction: Answer) -> str:
     """Say how sure the prediction is, and why."""
+    ending = prediction.ending
+    if ending is None:
+        return _of_mixture(prediction)
+    if prediction.verdict == Verdict.GUARANTEED:
+        return _from_every_start(prediction)
+    if prediction.verdict == Verdict.FROM_START:
+        return _from_this_start(prediction, ending)
+    if prediction.verdict == Verdict.CONJECTURED:
+        missing = missing_words(prediction.data, prediction.course, ending)
+        return (
+            f"Conjectured: the run selects these tokens since step {int(ending.settled):,} of "
+            f"{int(ending.steps):,}, and they are locally optimal. Not proved: {missing}."
+        )
+    why = undecided_words(prediction.data, ending)
     if prediction.solution.status == Status.INFEASIBLE:
         proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
-        return f"Infeasible: {proof}. {_elsewhere(prediction)}"
-    if prediction.search is not None and prediction.search.total == 1:
-        return "Guaranteed: every sequence has a single token, and there is nothing to choose."
-    if prediction.verdict == Verdict.GUARANTEED:
-        return _guaranteed(prediction)
+        why = f"no weights select these tokens together: {proof}; {why}"
+    return f"Undecided: {why}."
+
+
+def _of_mixture(prediction: Answer) -> str:
     if prediction.verdict == Verdict.CONJECTURED:
-        return _conjectured(prediction)
-    return f"Depends on the start: {_promise(prediction)}. {_elsewhere(prediction)}"
-
-
-def _promise(prediction: Answer) -> str:
-    """Say what is promised where the start matters."""
-    grounds = prediction.grounds
-    if grounds is None or grounds.long_step.outcome != Outcome.HOLDS:
-        return "no theorem promises that training ends with these tokens"
-    return (
-        f"from zero, after a first step {_first_step(grounds)}, training ends with these tokens "
-        "(paper A, Theorem 6), but no theorem promises it of shorter steps"
-    )
-
-
-def _first_step(grounds: Grounds) -> str:
-    """Say how long the first step of Theorem 6 must be."""
-    length = grounds.long_step.numbers.get(FIRST_STEP)
-    if length is None or math.isinf(float(length)):
-        return "that is long enough"
-    return f"of length {float(length):.3g}"
-
-
-def _guaranteed(prediction: Answer) -> str:
-    grounds = prediction.grounds
-    assert grounds is not None
-    theorems = [grounds.one_sequence, grounds.long_step]
-    names = [check.name for check in theorems if check.outcome == Outcome.HOLDS]
-    if grounds.one_sequence.outcome == Outcome.HOLDS:
-        start = "from any start"
-    else:
-        start = f"that begins at zero, with a first step {_first_step(grounds)},"
-    return (
-        f"Guaranteed: training by gradient descent {start} ends with these tokens "
-        f"(paper A, {' and '.join(names)}). {_elsewhere(prediction)}"
-    )
-
-
-def _conjectured(prediction: Answer) -> str:
-    if prediction.search is None:
         return (
             "Conjectured: the head wants mixtures of tokens, and weights that grow in this "
             "direction, with a finite part that sets the shares, make them (paper A, Section 6)."
         )
-    where = "" if isinstance(prediction.norm, Frobenius) else ", which states it for W alone"
-    return (
-        f"Conjectured: both conditions of the conjecture of paper A, Section 5.2{where}, hold; "
-        f"nobody has proved it. {_elsewhere(prediction)}"
-    )
+    if prediction.solution.status == Status.INFEASIBLE:
+        proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
+        return f"Undecided: no weights make this mixture: {proof}."
+    return "Undecided: no theorem is about mixtures of this kind, and no run was followed."
 
 
-def _elsewhere(prediction: Answer) -> str:
-    """Say what else training could end with."""
-    search = prediction.search
-    if search is None:
-        return ""
+def _from_every_start(prediction: Answer) -> str:
+    seen = prediction.data.mask
+    if prediction.data.T == 1 or (seen is not None and int(seen.sum(-1).max()) <= 1):
+        return "Guaranteed: every sequence has a single token, and there is nothing to choose."
+    if prediction.data.n == 1:
+        why = "with one sequence, the best token wins (paper A, Theorem 4)"
+    else:
+        why = (
+            "a long first step leads to them (paper A, Theorem 6), the weights cannot come to rest "
+            "(Theorem 3), and no other choice of tokens is stable"
+        )
+    return f"Guaranteed from any start: {why}."
+
+
+def _from_this_start(prediction: Answer, ending: Ending) -> str:
+    found = ending.proof
+    assert found is not None
+    since = int(ending.since)
+    when = "from the start" if since == 0 else f"from step {since:,} on"
+    if bool(found.by_level):
+        why = "the loss is below that of every other choice of tokens (Theorem A)"
+    else:
+        why = (
+            "the weights are in a funnel around their direction, which they never leave (Theorem B)"
+        )
+    parts = [f"Certain {when}: {why}", f"steps of up to {float(prediction.longest):.3g} keep it"]
+    share = float(prediction.share)
+    if share > 0.0:
+        least = f"at least {share:.3g}" if share < 0.999 else f"all but {1.0 - share:.1g}"
+        parts.append(f"every selected token keeps {least} of its attention")
+    norm = _LONGER * float(ending.W.norm())
+    angle = float(prediction.correlation(norm))
+    if angle > 0.0:
+        parts.append(f"at norm {norm:,.0f} the correlation with W_mm is at least {angle:.4f}")
+    return f"{'; '.join(parts)}."
+
+
+def elsewhere(prediction: Answer, search: Search) -> str:
+    """Say what else training could end with, from other starts."""
     own = prediction.selection in search
     others = len(search.selections) - int(own)
     total, searched = count_words(search.total), f"{search.searched:,}"
     tried = f"all {total}" if search.complete else f"{searched} of {total}"
     if search.total == 1:
         return "There is only one way to choose a token per sequence."
+    ways = f"Of {tried} ways to choose one token per sequence that were tried"
     if others:
         other = "other " if own else ""
         number = f"1 {other}choice is" if others == 1 else f"{others:,} {other}choices are"
-        return (
-            f"Of {tried} ways to choose one token per sequence that were tried, {number} stable"
-            f"{' too' if own else ''}: training that begins near one of them {_stays(prediction)}."
-        )
+        stays = "can stay" if isinstance(prediction.norm, Nuclear) else "stays"
+        too = " too" if own else ""
+        return f"{ways}, {number} stable{too}: training that begins near one of them {stays} there."
     if not own:
-        return f"Of {tried} ways to choose one token per sequence that were tried, none is stable."
-    if search.complete and prediction.verdict == Verdict.GUARANTEED:
-        return (
-            f"Of all {total} ways to choose one token per sequence only this one is stable, and "
-            "the weights cannot come to rest: shorter first steps are not trapped either."
-        )
-    if search.complete:
-        return (
-            f"Of all {total} ways to choose one token per sequence only this one is stable"
-            f"{_still_open(prediction)}."
-        )
-    return f"Of {tried} ways to choose one token per sequence that were tried, no other is stable."
-
-
-def _still_open(prediction: Answer) -> str:
-    """Say what keeps a single stable selection from being guaranteed."""
-    grounds = prediction.grounds
-    if grounds is None or prediction.verdict != Verdict.DEPENDS:
-        return ""
-    missing = []
-    if grounds.no_rest.outcome != Outcome.HOLDS:
-        missing.append("that the weights cannot come to rest before they select")
-    if grounds.only_one.outcome != Outcome.HOLDS:
-        missing.append("that tokens with equal scores cannot share the attention")
-    if grounds.long_step.outcome != Outcome.HOLDS:
-        missing.append("that the first step leads towards it")
-    return f"; what is not proved: {listing(missing)}" if missing else ""
-
-
-def _stays(prediction: Answer) -> str:
-    """Say what is known about training that starts near a stable selection."""
-    if isinstance(prediction.norm, Nuclear):
-        return "can stay with it"
-    return "stays with it"
+        return f"{ways}, none is stable."
+    return f"{ways}, {'only this one is' if search.complete else 'no other is'} stable."
 
 
 def reach(prediction: Answer, length: float = 10.0) -> str:

@@ -6,6 +6,7 @@ from enum import StrEnum
 class Verdict(StrEnum):
     """How sure a prediction is."""
 
-    GUARANTEED = "guaranteed"
+    GUARANTEED = "guaranteed"  # from every start
+    FROM_START = "guaranteed from this start"
     CONJECTURED = "conjectured"
-    DEPENDS = "depends on the start"
+    UNDECIDED = "undecided"

@@ -7,9 +7,10 @@ import numpy as np
 from attnmargin.margin.certificate import Status
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
-from attnmargin.prediction.sentences import verdict_sentence
+from attnmargin.prediction.sentences import elsewhere, headline, verdict_sentence
+from attnmargin.prediction.starts import Starts
 from attnmargin.prediction.verdict import Verdict
-from attnmargin.prediction.words import Words, selected_words
+from attnmargin.prediction.words import Words, name_tokens, selected_words
 from attnmargin.report.numbers import number
 from attnmargin.selections.search import Search
 from attnmargin.theory import Check
@@ -18,17 +19,38 @@ _MOST_CHOICES = 100
 
 
 def prediction_record(
-    prediction: Prediction, result: Confirmation | None, words: Words | None = None
+    prediction: Prediction,
+    result: Confirmation | None,
+    words: Words | None = None,
+    *,
+    alternatives: bool = True,
+    theorems: bool = True,
 ) -> dict[str, Any]:
-    """Describe a prediction, all but its arrays, ready for JSON."""
+    """Describe a prediction, all but its arrays, ready for JSON.
+
+    Args:
+        prediction, result, words: what to describe.
+        alternatives: search for the other locally optimal selections.
+        theorems: check the statements of the papers.
+    """
     members = list(np.ndindex(*prediction.data.batch_shape))
-    results = [_member(prediction, result, index) for index in members]
+    results = []
+    for index in members:
+        one = prediction[index] if index else prediction
+        entry = _member(one, index) | {"training": result and _training(result, index)}
+        entry |= _alternatives(one) if alternatives else {}
+        entry |= _theorems(one) if theorems else {}
+        entry["holds"] = entry["status"] == Status.OPTIMAL and _as_said(entry["training"])
+        results.append(entry)
+    if len(results) == 1:
+        results[0]["headline"] = _headline(prediction, words)
     if words is not None:
         results[0]["words"] = selected_words(words, prediction.chosen)
     return {
         "parameter": prediction.parameter,
         "p": prediction.p,
         "norm": prediction.norm.name,
+        "run": prediction.course.words(),
         "instances": len(results),
         "results": results,
         "verdicts": {str(v): sum(e["verdict"] == v for e in results) for v in Verdict},
@@ -37,38 +59,59 @@ def prediction_record(
     }
 
 
-def _member(
-    prediction: Prediction, result: Confirmation | None, index: tuple[int, ...]
-) -> dict[str, Any]:
-    one = prediction[index] if index else prediction
+def _headline(one: Prediction, words: Words | None) -> str:
+    """Say what the only instance of a batch selects."""
+    one = one[(0,) * len(one.data.batch_shape)] if one.data.batch_shape else one
+    several = one.data.z.ndim == one.data.X.ndim
+    return headline(one, words or (None if several else name_tokens(one.data)))
+
+
+def _member(one: Prediction, index: tuple[int, ...]) -> dict[str, Any]:
     status = Status(str(one.solution.status))
-    training = None if result is None else _training(result, index)
     return {
         "index": list(index),
         "verdict": str(one.verdict),
         "why": verdict_sentence(one),
         "status": str(status),
         "selection": one.selection.tolist(),
+        "best": one.best.tolist(),
+        "since": int(one.since),
+        "longest step": number(one.longest),
+        "share": number(one.share),
         "margin": number(one.margin),
         "gap": number(one.solution.certificate.gap),
         "support": _tokens(one) if status == Status.OPTIMAL else [],
-        "alternatives": [] if one.search is None else _choices(one.search),
-        "searched": None if one.search is None else one.search.searched,
-        "total": None if one.search is None else one.search.total,
-        "checks": [_check(check) for check in one.checks],
-        "deciding": [check.label for check in one.deciding],
-        "training": training,
-        "holds": status == Status.OPTIMAL and _as_said(one, training),
+        "starts": None if one.random_starts is None else _starts(one.starts),
     }
 
 
-def _as_said(one: Prediction, training: dict[str, Any] | None) -> bool:
-    """Test whether training, if any, ended where the verdict says."""
-    if training is None:
-        return True
-    if one.verdict == Verdict.DEPENDS and one.search is not None:
-        return bool(training["listed"] or not one.search.complete)
-    return bool(training["agrees"])
+def _alternatives(one: Prediction) -> dict[str, Any]:
+    search = one.search
+    return {
+        "alternatives": [] if search is None else _choices(search),
+        "elsewhere": None if search is None else elsewhere(one, search),
+        "searched": None if search is None else search.searched,
+        "total": None if search is None else search.total,
+    }
+
+
+def _theorems(one: Prediction) -> dict[str, Any]:
+    return {
+        "checks": [_check(check) for check in one.checks],
+        "deciding": [check.label for check in one.deciding],
+    }
+
+
+def _starts(starts: Starts) -> list[dict[str, Any]]:
+    rows = zip(starts.selections.tolist(), starts.count.tolist(), starts.proved.tolist(),
+               starts.share.tolist(), starts.interval.tolist(), strict=True)  # fmt: skip
+    names = ("selection", "runs", "proved", "share", "interval")
+    return [dict(zip(names, row, strict=True)) for row in rows][:_MOST_CHOICES]
+
+
+def _as_said(training: dict[str, Any] | None) -> bool:
+    """Test whether training, if any, ended where the prediction says, and plain torch agrees."""
+    return training is None or bool(training["agrees"] and training["plain"] is not False)
 
 
 def _tokens(one: Prediction) -> list[list[int]]:
@@ -100,7 +143,8 @@ def _training(result: Confirmation, index: tuple[int, ...]) -> dict[str, Any]:
         "selection": result.selection[index].tolist(),
         "decided": bool(result.decided[index]),
         "agrees": bool(result.agrees[index]),
-        "listed": bool(result.listed[index]),
+        "plain": None if result.plain is None else bool(result.plain.agrees[index]),
+        "plain steps": None if result.plain is None else int(result.plain.steps[index]),
         "correlation": number(result.correlation[-1][index]),
         "own correlation": number(result.own_correlation[index]),
         "settled": int(result.settled[index]),

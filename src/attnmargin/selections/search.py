@@ -9,6 +9,7 @@ token of higher score, as training would do.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import final
 
 import numpy as np
@@ -24,6 +25,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius, Norm, as_norm
@@ -38,6 +40,8 @@ _CHUNK = 1 << 19
 _LIMIT, _ROWS, _SLOWER = 100_000, 32, 10
 # A support token of high score stands level with the best low one, up to this share of the margin.
 _LEVEL = 1e-7
+# Selections near the optimal one that are decided together.
+_NEAR = 32
 # Random selections that a climb begins with.
 _STARTS = 256
 
@@ -170,7 +174,7 @@ def local_selections(
     """Find all locally optimal selections of one instance (paper A, Definition 2).
 
     Args:
-        data: one instance, without batch dimensions.
+        data: one instance, without batch dimensions. Equal tokens of a sequence count once.
         norm: of the directions: "fro", "nuc" or a number p > 1.
         limit: how many selections may be solved; by default what takes about a second for the
             Frobenius norm. If there are more, the search climbs from random selections, and its
@@ -190,12 +194,10 @@ def local_selections(
     check_kind("data", data, AttentionData)
     if data.batch_shape:
         raise InputError("data", repr(data), "one instance, such as data[0]")
-    norm = as_norm(norm)
+    norm, data = as_norm(norm), merge_copies(data).data
     visible = _visible(data)
     total = math.prod(len(tokens) for tokens in visible)
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InputError("limit", f"{limit!r}", "a number of selections, at least 1")
-    most = _default_limit(data, visible, norm) if limit is None else limit
+    most = _most(data, visible, norm, limit)
     tally = _Tally(data, norm)
     report = progress or (lambda done, all: None)
     if total <= most:
@@ -205,6 +207,45 @@ def local_selections(
     else:
         _climb(tally, visible, most, seed, report)
     return tally.result(total)
+
+
+@one_thread
+def only_local(data: AttentionData, norm: Norm, *, limit: int | None = None) -> bool:
+    """Decide whether the optimal tokens of one instance are known to be the only local selection.
+
+    As :func:`local_selections`, but the search ends at the first other one that it finds.
+    """
+    data = merge_copies(data).data
+    visible, tally = _visible(data), _Tally(data, norm)
+    if math.prod(len(tokens) for tokens in visible) > _most(data, visible, norm, limit):
+        return False
+    if not bool(tally.decide(tally.best[None]).local):
+        return False
+    near = _neighbours(tally.best, visible)
+    for chunk in chain(near.split(_NEAR), _enumerate(data, visible, tally)):
+        other = (chunk != tally.best).flatten(1).any(-1)
+        found = tally.decide(chunk[other])
+        known = ~found.undecided & ~found.doubtful.flatten(1).any(-1)
+        if bool((found.local | found.marginal | ~known).any()):
+            return False
+    return True
+
+
+def _neighbours(best: Tensor, visible: list[Tensor]) -> Tensor:
+    """List the selections that differ from this one in one token, ``(S, n)``."""
+    rows = [best.flatten()]
+    for i, tokens in enumerate(visible):
+        for token in tokens.tolist():
+            rows.append(best.flatten().clone())
+            rows[-1][i] = token
+    return torch.stack(rows).reshape(-1, *best.shape)
+
+
+def _most(data: AttentionData, visible: list[Tensor], norm: Norm, limit: int | None) -> int:
+    """Check the limit; by default, choose one."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InputError("limit", f"{limit!r}", "a number of selections, at least 1")
+    return _default_limit(data, visible, norm) if limit is None else limit
 
 
 def _default_limit(data: AttentionData, visible: list[Tensor], norm: Norm) -> int:

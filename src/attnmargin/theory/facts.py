@@ -19,6 +19,7 @@ from attnmargin.attention.score import (
 from attnmargin.attention.softmax import Objective, gradient, objective, sequences
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.implied import check_parameter, implied_norm
 from attnmargin.margin.norms import Frobenius, Norm, Nuclear
@@ -285,6 +286,12 @@ class Facts:
         seen = torch.isfinite(ordered[..., 1:])
         near = (ordered[..., :-1] - ordered[..., 1:] <= score_rounding(self.data)) & seen
         return ~near.any(self.inner(near)) if self.data.T > 1 else self.unique
+
+    @cached_property
+    def copied(self) -> Tensor:
+        """Whether a query sees a token twice, bool ``(*B,)``."""
+        found = merge_copies(self.data).any
+        return found.any(self.inner(found)) if self.inner(found) else found
 
     @cached_property
     def alone(self) -> Tensor:

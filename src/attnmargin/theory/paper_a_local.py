@@ -76,10 +76,18 @@ def assumption_d(facts: Facts) -> Check:
         "A",
         "Assumption D",
         "Every other selection has a best token among its support tokens, which pulls it away.",
-        outcome(facts.unique & (missing == 0), facts.complete & facts.distinct | (missing > 0)),
+        outcome(facts.unique & (missing == 0), _searched(facts, missing > 0)),
         {"exceptions": missing, "searched": facts.of_searches("searched")},
         _ties(facts),
     )
+
+
+def _searched(facts: Facts, exceptions: Tensor) -> Tensor:
+    """Whether the search settles a statement about all selections, bool ``(*B,)``.
+
+    Equal tokens, which the search counts once, are no selections of the papers.
+    """
+    return (facts.complete & facts.distinct) | (exceptions & ~facts.copied)
 
 
 def _ties(facts: Facts) -> str:
@@ -93,7 +101,7 @@ def strong_d(facts: Facts) -> Check:
         "A",
         "Assumption D, stronger form",
         "In every other selection, each sequence has its best token selected or as support.",
-        outcome(facts.unique & (missing == 0), facts.complete & facts.distinct | (missing > 0)),
+        outcome(facts.unique & (missing == 0), _searched(facts, missing > 0)),
         {"exceptions": missing},
     )
 

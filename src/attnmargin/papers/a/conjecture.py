@@ -8,9 +8,11 @@ import torch
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.data.random import random_data
-from attnmargin.prediction.confirmation import Confirmation, confirm
-from attnmargin.prediction.prediction import Prediction, predict
-from attnmargin.theory.check import holds
+from attnmargin.margin.norms import Frobenius
+from attnmargin.prediction.comparison import Comparison, compare
+from attnmargin.theory.check import Check, holds
+from attnmargin.theory.table import check_theory
+from attnmargin.training import train
 
 WIDTHS = (10, 20, 30, 40, 50, 80)
 
@@ -54,9 +56,8 @@ def conjecture_experiment(
     rows, files = [], []
     for k, d in enumerate(widths):
         data = random_data(n, T, d, trials=each, name=f"A:conjecture d={d}", seed=seed)
-        prediction = predict(data)
-        result = confirm(prediction, steps=steps)
-        row, wrong = _row(d, prediction, result)
+        found = compare(data, train(data, steps=steps, record=steps), Frobenius())
+        row, wrong = _row(d, check_theory(data), found)
         rows.append(row)
         for trial in wrong:
             name = f"counterexample-d{d}-trial{trial}.npz"
@@ -66,7 +67,7 @@ def conjecture_experiment(
     return {"n": n, "T": T, "rows": rows, "counterexamples": files, "holds": not files}
 
 
-def _row(d: int, prediction: Prediction, result: Confirmation) -> tuple[dict[str, Any], list[int]]:
+def _row(d: int, checks: list[Check], result: Comparison) -> tuple[dict[str, Any], list[int]]:
     """Count the outcomes for one width, and list the trials that contradict the conjecture."""
     names = {
         "B.1": "A: Assumption B.1",
@@ -74,14 +75,17 @@ def _row(d: int, prediction: Prediction, result: Confirmation) -> tuple[dict[str
         "D": "A: Assumption D",
         "both": "A: Conjecture of Section 5.2",
     }
-    found = {word: holds(prediction.check(label)) for word, label in names.items()}
+    by_label = {check.label: check for check in checks}
+    found = {word: holds(by_label[label]) for word, label in names.items()}
     both = found["both"]
+    assert result.optimal is not None
+    agrees = result.decided & (result.optimal == result.selection.shape[-1])
     row: dict[str, Any] = {"d": d, "trials": len(both)}
     row |= {word: int(count.sum()) for word, count in found.items()}
-    row["selected"] = int((both & result.agrees).sum())
-    row["all selected"] = int(result.agrees.sum())
-    row["least correlation"] = _least(result.correlation[-1][both])
-    return row, (both & ~result.agrees).nonzero().flatten().tolist()
+    row["selected"] = int((both & agrees).sum())
+    row["all selected"] = int(agrees.sum())
+    row["least correlation"] = _least(result.correlation[both])
+    return row, (both & ~agrees).nonzero().flatten().tolist()
 
 
 def _least(values: torch.Tensor) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 from attnmargin.base.files import make_folder
 from attnmargin.data.demo_reviews import REVIEWS, review_data
 from attnmargin.prediction.confirmation import confirm
-from attnmargin.prediction.prediction import predict
+from attnmargin.prediction.entry import predict
 from attnmargin.prediction.sentences import headline, verdict_sentence
 from attnmargin.prediction.words import Words, name_tokens
 from attnmargin.report.pages.prediction import write_prediction

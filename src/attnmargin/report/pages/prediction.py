@@ -8,6 +8,7 @@ import torch
 
 from attnmargin.attention.losses import as_loss
 from attnmargin.attention.score import scores
+from attnmargin.data.copies import merge_copies
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius
 from attnmargin.plot.drawing import draw_panel
@@ -34,6 +35,7 @@ from attnmargin.report.pages.html import (
     table,
     write_page,
 )
+from attnmargin.report.pages.proof import plain_words, proof_section, starts_section
 from attnmargin.theory import Check, Outcome
 from attnmargin.version import VERSION
 
@@ -50,9 +52,10 @@ _TERMS = (
 )
 _SCORE = (
     "The score of a token is label × (head · token): how well the sequence would be classified if "
-    "all attention went to this token. Scores have no unit; higher is better. The selected token "
-    "(filled) has the best score. Support tokens (dashed) are its nearest rivals: they lie exactly "
-    "one margin below it, and they alone decide the direction."
+    "all attention went to this token. Scores have no unit; higher is better. Training likes the "
+    "best score, but may end with another token. The selected token is filled. Support tokens "
+    "(dashed) are its nearest rivals: they lie exactly one margin below it, and they alone decide "
+    "the direction. ×2 marks a token that occurs twice: its copies count as one."
 )
 _OUTCOMES = (
     "Holds means that the statement, or every condition of the theorem, is true for these data. "
@@ -99,10 +102,15 @@ def prediction_page(
         _token_map(prediction, words),
     ]
     if prediction.solution.status == Status.OPTIMAL:
-        parts += [_margin(prediction), _pictures(prediction, words, result)]
+        parts += [
+            proof_section(prediction),
+            _margin(prediction),
+            _pictures(prediction, words, result),
+        ]
     if result is not None:
         parts.append(_training(prediction, words, result))
-    parts += [_choices(prediction, words), _theorems(prediction), _certificate(prediction)]
+    parts += [starts_section(prediction, words), _choices(prediction, words)]
+    parts += [_theorems(prediction), _certificate(prediction)]
     parts.append(_again(prediction, command, file))
     return page(title, "".join(parts))
 
@@ -123,28 +131,33 @@ def _token_map(prediction: Prediction, words: Words) -> str:
     """Show all tokens with their scores, sequence by sequence."""
     gamma = scores(prediction.data) if prediction.head is None else None
     chosen, support = prediction.chosen, prediction.support
-    rows = []
+    copies = merge_copies(prediction.data)
+    first = torch.arange(prediction.data.T) == copies.first.cpu()
+    single = prediction.head is None
+    shown, rows = words.visible & first if single else words.visible, []
     for i in range(min(prediction.data.n, _MOST_SEQUENCES)):
         tokens = []
-        for t in words.visible[i].nonzero().flatten().tolist():
+        for t in shown[i].nonzero().flatten().tolist():
             kind = "selected" if chosen[i, t] else "support" if support[i, t] else ""
             score = "" if gamma is None else f"<small>{float(gamma[i, t]) + 0.0:+.2f}</small>"
             role = f' title="{kind}"' if kind else ""
-            tokens.append(f'<li class="{kind}"{role}>{escape(words.names[i][t])}{score}</li>')
+            times = int(copies.count[i, t]) if single else 1
+            name = escape(words.names[i][t]) + (f" ×{times}" if times > 1 else "")
+            tokens.append(f'<li class="{kind}"{role}>{name}{score}</li>')
         rows.append(f'<h3>{escape(words.titles[i])}</h3><ul class="tokens">{"".join(tokens)}</ul>')
     if prediction.data.n > _MOST_SEQUENCES:
         rows.append(paragraph(f"… and {prediction.data.n - _MOST_SEQUENCES} more sequences."))
-    sure = prediction.verdict != Verdict.DEPENDS
-    title = "What attention will select" if sure else "The best tokens, which attention may select"
+    sure = prediction.verdict != Verdict.UNDECIDED
+    title = "What your run will select" if sure else "What your run leans to"
     return section(title, paragraph(_SCORE), *rows)
 
 
 def _margin(prediction: Prediction) -> str:
     solution = prediction.solution
     margin, value = float(prediction.margin), float(solution.value)
-    sure = prediction.verdict != Verdict.DEPENDS
+    sure = prediction.verdict != Verdict.UNDECIDED
     text = (
-        f"{'In training' if sure else 'If training'} ({optimiser(prediction)}) "
+        f"{'In training' if sure else 'If training'} ({optimiser(prediction).rstrip(',')}) "
         f"{'' if sure else 'ends with these tokens, '}the weights grow without bound, and their "
         "direction turns to one table of numbers, W_mm: the shortest one that lifts every selected "
         "token at least one unit above all others of its sequence. The shorter it is, the easier "
@@ -213,14 +226,10 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
         chosen = result.selection
         if chosen.dtype != torch.bool:
             chosen = torch.nn.functional.one_hot(chosen, prediction.data.T).bool()
-        text = f"Training selected {listing(selected_words(words, chosen))} instead"
-        text += ", one of the stable choices below." if bool(result.listed) else "."
-        text += "" if bool(result.listed) else f" In short: {result.explain()}."
-    if bool(result.stays):
-        text += (
-            " The loss is now so low that the selection can never change again as long as the loss "
-            "does not rise: a sequence that gave half of its attention away would cost more."
-        )
+        text = f"Training selected {listing(selected_words(words, chosen))} instead."
+        text += f" In short: {result.explain()}."
+    if result.plain is not None:
+        text += f" {plain_words(result.plain)}"
     rows = [
         ["steps", f"{result.steps:,}", f"each of length {result.lr:g}, the first one too"],
         ["attention of the strongest token", f"{float(result.run.probability[-1]):.6f}",

@@ -68,28 +68,18 @@ class Case:
 
 def build_case(data: AttentionData, loss: str | Loss) -> Case:
     """Flatten the batch, widen to float64, and merge equal tokens."""
-    found = merge_copies(_flattened(data))
-    count = found.count.reshape(len(found.data.X), -1, found.data.T)
+    found = merge_copies(_widened(data.flatten()))
+    count = found.count.flatten(1, -2)
     return Case(found.data, loss, count.clamp_min(1).to(torch.float64).log(), found.first)
 
 
-def _flattened(data: AttentionData) -> AttentionData:
-    """Return the data in float64 with one batch dimension, and at least two tokens a sequence."""
-    batch = data.batch_shape
-    many = len(batch)
-
-    def flat(x: Tensor | None) -> Tensor | None:
-        if x is None:
-            return None
-        return x.expand(*batch, *x.shape[many:]).reshape(batch.numel(), *x.shape[many:])
-
-    X, z, y, mask = (flat(x) for x in (data.X, data.z, data.y, data.mask))
-    assert X is not None
-    assert z is not None
+def _widened(data: AttentionData) -> AttentionData:
+    """Return the data in float64, with at least two tokens a sequence."""
+    X, mask = data.X.double(), data.mask
     assert data.v is not None
     if data.T == 1:  # a second token that is hidden: its row does not exist
         seen = torch.ones_like(X[..., 0], dtype=torch.bool) if mask is None else mask
         mask = torch.cat((seen, torch.zeros_like(seen)), -1)
         X = torch.cat((X, torch.zeros_like(X)), -2)
-    v = data.v.expand(*batch, data.d).reshape(-1, data.d).double()
-    return AttentionData(X.double(), z.double(), None if y is None else y.double(), v, mask)
+    y = None if data.y is None else data.y.double()
+    return AttentionData(X, data.z.double(), y, data.v.double(), mask)

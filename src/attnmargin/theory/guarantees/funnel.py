@@ -96,5 +96,6 @@ def _searched(
     measured = torch.full_like(counts, float(step[1]))
     given = (rows, held, counts, numbers, step[0].to(base), measured)
     arrays = [x.cpu().contiguous().numpy() for x in given]
-    in_threads(search_funnels, [*arrays, out.numpy()], len(base), patient=False)
+    if len(base):
+        in_threads(search_funnels, [*arrays, out.numpy()], len(base), patient=False)
     return out.to(base.device)

@@ -18,7 +18,7 @@ _SPLITS = np.array([0.02, 0.1, 0.5, 1.0])
 # Least values of E, 1 − c/2 and τ; what is kept of R, against rounding.
 _LEAST, _ROOM, _RATE, _SAFE = 0.05, 0.02, 0.1, 0.999
 # Bisections of the longest step.
-_HALVINGS = 30
+_HALVINGS = 12
 
 
 class Rows(NamedTuple):

@@ -130,7 +130,8 @@ def _widest(goal: Objective, solution: Solution, away: Tensor) -> Tensor:
     hidden = unseen | unseen.mT
     apart = apart.masked_fill(hidden, 0.0).amax((-2, -1)) * z.norm(dim=-1)
     B, N = away.shape
-    length = solution.problem.lengths().where(solution.problem.mask, 0.0).reshape(B, N, -1)
+    length = solution.problem.lengths().where(solution.problem.mask, 0.0)
+    length = length.reshape(B, N, length.shape[-1] // N)
     own = length.amax(-1) if length.shape[-1] else torch.zeros_like(away)
     return torch.minimum(apart, (1.0 + away) * own).amax(-1)
 

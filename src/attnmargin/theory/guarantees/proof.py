@@ -1,5 +1,6 @@
 """Guaranteed from here: what descent from a point W will select, proved (Theorems A and B)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
@@ -29,14 +30,9 @@ _ROOM = 2.0
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
-class Guarantee(Summarised):
-    """What is proved at a point; tensors have the batch shape ``*B``.
-
-    From W on, gradient flow, and steps along the gradient of length at most ``longest`` with an
-    infinite sum, end in the direction of ``solution.W``. Statements are about exact arithmetic from
-    the given W on.
-    """
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What is proved at points; tensors have the batch shape ``*B``."""
 
     selection: Tensor  # int (*B, n): what descent ends in, where proved
     proved: Tensor  # bool
@@ -46,18 +42,58 @@ class Guarantee(Summarised):
     rate: Tensor  # largest rate of plain descent that is covered
     share: Tensor  # least attention of a selected token, with its copies, for ever
     obstacle: Tensor  # int, an Obstacle of Theorem B
-    solution: Solution  # of the selection
     level: Level
     funnel: Funnel
 
+    def correlation(self, norm: float | Tensor) -> Tensor:
+        """Bound the correlation of W with its limit from below, where ``‖W‖_F`` is this large."""
+        size = torch.as_tensor(norm, dtype=torch.float64, device=self.longest.device)
+        size = size.expand(self.longest.shape)
+        nothing = torch.full_like(size, -1.0)
+        return torch.maximum(
+            self.level.tube.correlation(size).where(self.by_level, nothing),
+            self.funnel.tube.correlation(size).where(self.by_funnel, nothing),
+        )
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Proof":
+        """Change every tensor, to index or reshape the batch."""
+        return _changed(self, change)
+
+
+def _changed(part: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    own = ((f.name, getattr(part, f.name)) for f in fields(part))
+    return replace(
+        part, **{k: change(x) if isinstance(x, Tensor) else _changed(x, change) for k, x in own}
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Guarantee(Summarised):
+    """What is proved at a point, and the direction that it is about.
+
+    From W on, gradient flow, and steps along the gradient of length at most ``longest`` with an
+    infinite sum, end in the direction of ``solution.W``. Statements are about exact arithmetic from
+    the given W on. The fields of ``proof`` are attributes of the guarantee too.
+    """
+
+    proof: Proof
+    solution: Solution  # of the selection
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "proof" or name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.proof, name)
+
     def summary(self) -> dict[str, str]:
         """Return what is proved, by name."""
+        own = self.proof
         return {
-            "proved": share_words(self.proved),
-            "by its loss (Theorem A)": share_words(self.by_level),
-            "by its funnel (Theorem B)": share_words(self.by_funnel),
-            "longest step": range_words(self.longest),
-            "least attention": range_words(self.share),
+            "proved": share_words(own.proved),
+            "by its loss (Theorem A)": share_words(own.by_level),
+            "by its funnel (Theorem B)": share_words(own.by_funnel),
+            "longest step": range_words(own.longest),
+            "least attention": range_words(own.share),
         }
 
     def correlation(self, norm: float | Tensor) -> Tensor:
@@ -67,13 +103,7 @@ class Guarantee(Summarised):
             ``(*B,)``; −1 where nothing is proved. The bound is for steps of at most the length that
             was asked for.
         """
-        size = torch.as_tensor(norm, dtype=torch.float64, device=self.longest.device)
-        size = size.expand(self.longest.shape)
-        nothing = torch.full_like(size, -1.0)
-        return torch.maximum(
-            self.level.tube.correlation(size).where(self.by_level, nothing),
-            self.funnel.tube.correlation(size).where(self.by_funnel, nothing),
-        )
+        return self.proof.correlation(norm)
 
 
 @one_thread
@@ -123,15 +153,20 @@ def guarantee(
         own = check_selection(data, selection).expand(*data.batch_shape, *case.best.shape[1:])
         chosen = case.merged(own.reshape(case.best.shape))
     steps = torch.full((len(W),), step, dtype=W.dtype, device=W.device)
-    return shaped(data, prove(case, W, steps, chosen))
+    found = prove(case, W, steps, chosen).map(
+        lambda x: x.reshape((*data.batch_shape, *x.shape[1:]))
+    )
+    merged = merge_copies(data).data
+    problem = token_problem(merged.X, merged.z, found.selection, merged.mask)
+    return Guarantee(found, solve(problem))
 
 
-def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> Guarantee:
+def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> Proof:
     """Check both theorems at W ``(B, d, d)``, for steps of lengths ``(B,)``."""
     logits = case.logits(W)
     chosen = case.selected(logits) if chosen is None else chosen
     level = level_at(case, logits, W, step)
-    frame = _frame(case, chosen)
+    frame = build_selected(case, chosen)
     funnel = funnel_at(frame, W, step)
     by_level = level.proved & (level.longest >= step)
     inner = (...,) + (None,) * (case.best.ndim - 1)
@@ -147,7 +182,7 @@ def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> 
     )
     proved = by_level | by_funnel
     numbers = (selection, proved, by_level, by_funnel, longest, rate, share, frame.obstacle)
-    return Guarantee(*numbers, frame.solution, level, funnel)
+    return Proof(*numbers, level, funnel)
 
 
 def is_proved(case: Case, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor, Tensor]:
@@ -170,7 +205,7 @@ def is_proved(case: Case, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor,
     rows = (~proved & clear).nonzero()[:, 0]
     if len(rows):
         part = case.take(rows)
-        frame = _frame(part, part.selected(logits[rows]))
+        frame = build_selected(part, part.selected(logits[rows]))
         proved[rows], step[rows] = _in_funnel(frame, W[rows], pace[rows], plain)
     return proved, step
 
@@ -186,22 +221,8 @@ def _in_funnel(frame: Frame, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tens
     return flow.proved & found.proved & covered, step
 
 
-def _frame(case: Case, chosen: Tensor) -> Frame:
+def build_selected(case: Case, chosen: Tensor) -> Frame:
+    """Build the frame of a selection, int ``(B, n)`` or ``(B, n, K)``."""
     counts = case.log_count
     own = counts.gather(-1, chosen.reshape(*counts.shape[:2], 1))
     return build_frame(case.goal, case.solve(chosen), counts - own)
-
-
-def shaped(data: AttentionData, found: Guarantee) -> Guarantee:
-    """Give results of one batch dimension the batch shape of the data."""
-    batch = data.batch_shape
-
-    def own(x: Any) -> Any:
-        if isinstance(x, Tensor):
-            return x.reshape((*batch, *x.shape[1:]))
-        return replace(x, **{f.name: own(getattr(x, f.name)) for f in fields(x)})
-
-    parts = {f.name: own(getattr(found, f.name)) for f in fields(found) if f.name != "solution"}
-    merged = merge_copies(data).data
-    problem = token_problem(merged.X, merged.z, parts["selection"], merged.mask)
-    return Guarantee(**parts, solution=solve(problem))

@@ -1,0 +1,141 @@
+"""The run that a prediction is about: where it starts, its steps, and how long it is followed."""
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from attnmargin.attention.losses import Loss
+from attnmargin.base.arrays import Array, finite, floats
+from attnmargin.base.checks import check_number, check_whole
+from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.implied import METHODS, implied_method
+from attnmargin.training import Trajectory, train
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Course:
+    """How weights are trained."""
+
+    parameter: str  # "W" or "KQ"
+    p: float
+    loss: str | Loss
+    lr: Tensor  # (*B,), float64: lengths of steps, or rates of plain descent
+    normalize: bool
+    steps: int  # how many at most
+    init: tuple[Tensor, ...] | None  # (W,) or (K, Q), (*B, …) each; None: as train begins
+    seed: int = 0
+
+    @property
+    def method(self) -> str:
+        """The method of :func:`attnmargin.train`."""
+        return implied_method(self.p)
+
+    def __getitem__(self, index: Any) -> "Course":
+        """Return the runs of members of the batch."""
+        init = None if self.init is None else tuple(part[index] for part in self.init)
+        return replace(self, lr=self.lr[index], init=init)
+
+    def flatten(self) -> "Course":
+        """Return the runs with one batch dimension."""
+        init = self.init
+        if init is not None:
+            init = tuple(part.reshape(-1, *part.shape[-2:]) for part in init)
+        return replace(self, lr=self.lr.reshape(-1), init=init)
+
+    def train(
+        self, data: AttentionData, steps: int, record: int, init: Any = None, **options: Any
+    ) -> Trajectory:
+        """Take steps of this course, from its start or from ``init``."""
+        return train(
+            data,
+            self.parameter,
+            self.method,
+            p=self.p,
+            lr=self.lr.to(data.X),
+            normalize=self.normalize,
+            loss=self.loss,
+            steps=steps,
+            record=record,
+            init=self.init if init is None else init,
+            seed=self.seed,
+            **options,
+        )
+
+    def words(self) -> str:
+        """Name the start and the steps of one run, or of a batch."""
+        start = "from zero" if self.parameter == "W" else "from small random K and Q"
+        if self.init is not None:
+            start = "from the given start"
+        sizes = sorted(set(self.lr.flatten().tolist()))
+        size = " to ".join(f"{x:g}" for x in dict.fromkeys((*sizes[:1], *sizes[-1:])))
+        pace = f"steps of length {size}" if self.normalize else f"plain steps at rate {size}"
+        return f"{start}, {pace}"
+
+
+def plan(
+    data: AttentionData, course: tuple[str, float, str | Loss], options: dict[str, Any]
+) -> tuple[AttentionData, Course]:
+    """Check how a run goes, and broadcast the data, rates and starts to one batch.
+
+    Args:
+        data: batch ``*B``.
+        course: parameter, p and loss.
+        options: init, lr, normalize, method, steps and seed, as in :func:`attnmargin.predict`.
+    """
+    parameter, p, loss = course
+    method = options["method"]
+    if method is not None and method != implied_method(p):
+        known = f"{implied_method(p)!r} for p = {p:g}, or None"
+        got = f"{method!r}" if method in METHODS else f"{method!r}, which is unknown"
+        raise InputError("method", got, known)
+    if not isinstance(options["normalize"], bool):
+        raise InputError("normalize", repr(options["normalize"]), "True or False")
+    check_whole(steps=options["steps"])
+    lr = _rates(options["lr"])
+    init = _start(data, parameter, options["init"])
+    batches = [data.batch_shape, lr.shape, *(part.shape[:-2] for part in init or ())]
+    try:
+        batch = torch.broadcast_shapes(*batches)
+    except RuntimeError as error:
+        got = f"batches {', '.join(str(tuple(b)) for b in batches)} of data, lr and init"
+        raise InputError("lr", got, "shapes that broadcast") from error
+    if init is not None:
+        init = tuple(part.expand(*batch, *part.shape[-2:]) for part in init)
+    own = Course(parameter, p, loss, lr.expand(batch), options["normalize"], options["steps"],
+                 init, options["seed"])  # fmt: skip
+    return data.expand(batch), own
+
+
+def _rates(lr: Array) -> Tensor:
+    if isinstance(lr, str) or callable(lr):
+        raise InputError("lr", repr(lr), "a number, or an array of them: one rate for all steps")
+    given = finite("lr", floats("lr", lr)).to(torch.float64).cpu()
+    if given.ndim == 0:
+        check_number("lr", float(given), "a positive number")
+    if not bool((given > 0).all()):
+        raise InputError("lr", f"{float(given.min()):g}", "positive numbers")
+    return given
+
+
+def _start(data: AttentionData, parameter: str, init: Any) -> tuple[Tensor, ...] | None:
+    if init is None:
+        return None
+    count = 2 if parameter == "KQ" else 1
+    parts = tuple(init) if isinstance(init, tuple | list) and count == 2 else (init,)
+    if isinstance(init, tuple) and len(init) == 1:
+        parts = init
+    if len(parts) != count:
+        got = f"{counted(len(parts), 'array')} with parameter {parameter!r}"
+        raise InputError("init", got, "a pair (K, Q)" if count == 2 else "an array W")
+    found = tuple(finite("init", floats("init", part, like=data.X)) for part in parts)
+    width = found[0].shape[-1] if count == 2 and found[0].ndim else data.d
+    for part in found:
+        if part.ndim < 2 or part.shape[-2:] != (data.d, width):
+            needs = f"(*B, {data.d}, {width})"
+            raise InputError("init", f"shape {tuple(part.shape)}", needs)
+    return found

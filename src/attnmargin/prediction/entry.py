@@ -1,0 +1,189 @@
+"""The main job: predict what a run of attention will select, and prove it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
+from attnmargin.attention.losses import Loss
+from attnmargin.base.arrays import Array
+from attnmargin.base.checks import check_kind, check_number, check_whole
+from attnmargin.base.compiled import one_thread
+from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Progress
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.data.copies import merge_copies
+from attnmargin.margin.builders import finite_problem, token_problem
+from attnmargin.margin.implied import check_parameter, implied_norm
+from attnmargin.margin.norms import LARGEST_POWER, LEAST_POWER, Norm
+from attnmargin.margin.solution import Solution
+from attnmargin.prediction.course import Course, plan
+from attnmargin.prediction.ending import Ending, follow
+from attnmargin.prediction.everywhere import from_every_start
+from attnmargin.prediction.prediction import Prediction
+from attnmargin.prediction.starts import many_starts
+from attnmargin.prediction.verdict import Verdict
+from attnmargin.selections.composition import optimal_composition, unique_composition
+from attnmargin.selections.local_optimality import locality
+from attnmargin.solvers.entry import solve
+from attnmargin.theory.check import holds
+from attnmargin.theory.facts import PREDICTED, Facts
+from attnmargin.theory.paper_a import assumption_a
+from attnmargin.theory.sets import set_checks
+
+# A selection that is the same since this share of the steps has settled.
+_SETTLED = 0.5
+# Attention of every selected token above which a selection that is not proved may be conjectured.
+_CLEAR = 0.9
+
+
+@one_thread
+def predict(
+    data: AttentionData,
+    parameter: str = "W",
+    p: float = 2.0,
+    *,
+    init: Any = None,
+    lr: Array = 0.1,
+    normalize: bool = True,
+    method: str | None = None,
+    steps: int = 20_000,
+    random_starts: int = 0,
+    loss: str | Loss = "logistic",
+    head: HeadLike = "linear",
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Prediction:
+    """Predict what a run of softmax attention will select, and prove it.
+
+        W(k) ≈ W_fin + R(k) · W_mm,   R → ∞
+
+    The run is followed, exactly, until a theorem proves where it ends; ``W_mm`` solves the SVM that
+    separates the selected tokens, in the norm that the optimiser implies. The verdict says how sure
+    that is:
+
+    - *guaranteed*: a theorem of the papers promises the best tokens from every start (paper A,
+      Theorem 4 for one sequence; Theorem 6 with no stationary point and no other locally optimal
+      selection).
+    - *guaranteed from this start*: from step ``since`` on, Theorem A (the loss is below that of
+      every other selection) or Theorem B (W is in a funnel around a locally optimal direction)
+      proves that this run ends in ``selection``; see ``docs/guarantees.md``.
+    - *conjectured*: the run has settled in a locally optimal selection, and no theorem proves that
+      it stays; or a head mixes several tokens, and their SVM is feasible (paper A, Section 6).
+    - *undecided*: the run still moves, rests at a finite point, or tokens tie.
+
+    Args:
+        data: tokens, queries, labels and head, with any batch ``*B``. Equal tokens of a sequence
+            are one token with the attention of all.
+        parameter: "W" or "KQ".
+        p: of mirror descent; 2 is gradient descent.
+        init: where the run starts, as in :func:`attnmargin.train`; zero by default.
+        lr: length of the steps, or rate of plain descent; lr and init may have batch dimensions of
+            their own, which broadcast with those of the data.
+        normalize: whether every step has length lr.
+        method: "gd" or "mirror"; p decides if it is None.
+        steps: for how many steps a run is followed at most.
+        random_starts: how many runs from random starts to follow as well, for ``starts``.
+        loss, head: as in :func:`attnmargin.train`; a head that is not linear must be a
+            :class:`QuadraticHead`, whose best mixture of tokens can be computed.
+        limit: how many selections a search for alternatives may solve.
+        seed: of random starts.
+        progress: called with the number of steps taken and the total.
+
+    Returns:
+        A :class:`Prediction`. Nothing is raised if no W makes the selection: see its
+        ``solution.status``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> data = am.random_data(6, 8, 10, name="predict")
+        >>> prediction = am.predict(data)
+        >>> prediction.verdict
+        <Verdict.FROM_START: 'guaranteed from this start'>
+        >>> prediction.selection.tolist(), int(prediction.since)
+        ([0, 7, 2, 3, 7, 7], 724)
+    """
+    check_kind("data", data, AttentionData)
+    p = _power(p)
+    check_parameter(parameter, PREDICTED)
+    norm = implied_norm(parameter, p)
+    check_whole(0, random_starts=random_starts)
+    options = {"init": init, "lr": lr, "normalize": normalize, "method": method, "steps": steps,
+               "seed": seed}  # fmt: skip
+    if data.X.device.type != "cpu":
+        # Small exact problems, one after the other: the CPU's compiled solvers are for them.
+        home = predict(data.to("cpu"), parameter, p, random_starts=random_starts, loss=loss,
+                       head=head, limit=limit, progress=progress, **options)  # fmt: skip
+        return home.beside(data)
+    if isinstance(head, ScoreHead):
+        needs = "the linear head of the data, or a QuadraticHead: its theorems are about these"
+        raise InputError("head", "a ScoreHead", needs)
+    chosen = as_head(head)
+    data, course = plan(data, (parameter, p, loss), options)
+    if chosen is not None:
+        return _predict_sets(data, course, norm, chosen)
+    facts = Facts(data, parameter, p, loss, limit, progress)
+    everywhere = from_every_start(facts)
+    flat = follow(data.flatten(), course.flatten(), progress)
+    regular = holds(assumption_a(facts)).flatten()
+    verdict = _verdicts(data.flatten(), norm, flat, everywhere.flatten(), regular)
+    ending = flat.reshape(data.batch_shape)
+    inner = (...,) + (None,) * (ending.selection.ndim - len(data.batch_shape))
+    # Weights that rest because nothing selects the best tokens select nothing themselves.
+    wanted = everywhere | (ending.resting & facts.solution.infeasible)
+    selection = facts.best.where(wanted[inner], ending.selection)
+    starts = many_starts(data, course, random_starts, progress) if random_starts else None
+    return Prediction(
+        data, None, norm, course, facts.best, selection, _solution(data, selection, norm), None,
+        verdict.reshape(tuple(data.batch_shape))[()], ending, None, limit, progress, starts,
+    )  # fmt: skip
+
+
+def _power(p: float) -> float:
+    p = check_number("p", p, "a number p > 1")
+    if not LEAST_POWER <= p <= LARGEST_POWER:
+        needs = f"a power from {LEAST_POWER:g} to {LARGEST_POWER:g}, where solutions are exact"
+        raise InputError("p", f"{p:g}", needs)
+    return p
+
+
+def _solution(data: AttentionData, selection: Tensor, norm: Norm) -> Solution:
+    own = merge_copies(data).data
+    return solve(token_problem(own.X, own.z, selection, own.mask), norm)
+
+
+def _verdicts(
+    data: AttentionData, norm: Norm, ending: Ending, everywhere: Tensor, regular: Tensor
+) -> NDArray[Any]:
+    """Return the verdicts of a batch ``(B,)``; regular is where Assumption A holds."""
+    settled = ending.settled <= _SETTLED * ending.steps
+    likely = settled & ~ending.resting & (ending.share > _CLEAR) & ~ending.proved & ~everywhere
+    likely &= regular
+    rows = likely.nonzero()[:, 0]
+    if len(rows):
+        own = merge_copies(data[rows]).data
+        likely[rows] = locality(own, ending.selection[rows], norm).local
+    names = np.array([Verdict.UNDECIDED, Verdict.CONJECTURED, Verdict.FROM_START,
+                      Verdict.GUARANTEED], dtype=object)  # fmt: skip
+    code = likely.long().masked_fill(ending.proved, 2).masked_fill(everywhere, 3)
+    verdicts: NDArray[Any] = names[code.cpu().numpy()]
+    return verdicts
+
+
+def _predict_sets(data: AttentionData, course: Course, norm: Norm, head: Head) -> Prediction:
+    """Predict for a head that mixes tokens: sets, their direction, and the finite part."""
+    share = optimal_composition(data, head)
+    solution = solve(token_problem(data.X, data.z, share > 0, data.mask), norm)
+    finite = solve(finite_problem(data.X, data.z, share, data.mask), norm)
+    checks = set_checks(data, head, share, solution, finite)
+    possible = solution.optimal & finite.optimal & unique_composition(data, share)
+    # Where every sequence selects a single token, nothing is known of the others that might win.
+    possible &= ((share > 0).sum(-1) > 1).flatten(len(data.batch_shape)).any(-1)
+    names = np.array([Verdict.UNDECIDED, Verdict.CONJECTURED], dtype=object)
+    verdict = names[possible.long().cpu().numpy()]
+    return Prediction(
+        data, head, norm, course, share > 0, share > 0, solution, finite, verdict, None, checks
+    )

@@ -1,0 +1,106 @@
+"""The authors' way of training: plain torch, softmax and autograd, in float64.
+
+An opinion that shares no code with :func:`attnmargin.train`. It is exact for as long as the
+gradient is not lost in the rounding of the softmax.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.attention.losses import as_loss
+from attnmargin.attention.softmax import sequences
+from attnmargin.data.attention_data import AttentionData
+from attnmargin.prediction.course import Course
+from attnmargin.training import Trajectory
+
+# A gradient below this share of the first one is rounded by more than 1e-6 of its size.
+_LOST = 1e-9
+# Weights that differ by more, relative to their size, are not the same.
+_SAME = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PlainRun:
+    """A plain run beside an exact one; tensors have the batch shape."""
+
+    steps: Tensor  # int: the last record at which the plain gradient was still exact
+    agrees: Tensor  # bool: until then, both selected the same tokens wherever one was clear
+    apart: Tensor  # largest relative distance of the weights until then
+
+
+def plain_run(data: AttentionData, course: Course, run: Trajectory) -> PlainRun:
+    """Train with autograd from the same start, and compare at the records of a run."""
+    model, batch = _Model(data, course, run), data.batch_shape
+    B = batch.numel()
+    steps = torch.zeros(B, dtype=torch.int64)
+    agrees, apart = torch.ones(B, dtype=torch.bool), torch.zeros(B, dtype=torch.float64)
+    exact, first, k = torch.ones(B, dtype=torch.bool), None, 0
+    for r, moment in enumerate(run.steps.tolist()):
+        while k < moment and bool(exact.any()):
+            size = model.step()
+            first = size if first is None else first
+            exact &= size > _LOST * first
+            k += 1
+        if not bool(exact.any()):
+            break
+        W = model.weights()
+        own = run.W[r].reshape(B, data.d, data.d).double()
+        distance = (W - own).norm(dim=(-2, -1)) / own.norm(dim=(-2, -1)).clamp_min(1.0)
+        steps[exact], apart[exact] = moment, torch.maximum(apart, distance)[exact]
+        agrees &= ~exact | model.same(W, own) | (distance < _SAME)
+    return PlainRun(*(x.reshape(batch) for x in (steps, agrees, apart)))
+
+
+@final
+class _Model:
+    """Attention in plain torch."""
+
+    def __init__(self, data: AttentionData, course: Course, run: Trajectory) -> None:
+        flat = sequences(data)
+        B, d = len(flat.X), data.d
+        assert flat.y is not None
+        assert data.v is not None
+        self.X, self.z, self.y = (x.double().cpu() for x in (flat.X, flat.z, flat.y))
+        self.hidden = flat.unseen().cpu()
+        self.v = data.v.expand(*data.batch_shape, d).reshape(B, d).double().cpu()
+        self.loss, self.course = as_loss(course.loss), course
+        self.lr = course.lr.reshape(-1, 1, 1)
+        start = course.train(data, 0, 1).last if len(run.last) == 2 else (run.W[0],)
+        self.parts = [x.reshape(B, d, -1).double().cpu().clone() for x in start]
+
+    def weights(self) -> Tensor:
+        """W, or K Qᵀ."""
+        return self.parts[0] if len(self.parts) == 1 else self.parts[0] @ self.parts[1].mT
+
+    def logits(self, W: Tensor) -> Tensor:
+        found = torch.einsum("bntd,bde,bne->bnt", self.X, W, self.z)
+        return found.masked_fill(self.hidden, -torch.inf)
+
+    def same(self, W: Tensor, other: Tensor) -> Tensor:
+        """Check whether two weights have the same most likely tokens."""
+        first, second = (self.logits(x).argmax(-1) for x in (W, other))
+        return (first == second).all(-1)
+
+    def step(self) -> Tensor:
+        """Take a step of the course; return the norms of the gradients, ``(B,)``."""
+        parts = [part.requires_grad_() for part in self.parts]
+        W = parts[0] if len(parts) == 1 else parts[0] @ parts[1].mT
+        attention = torch.softmax(self.logits(W), -1)
+        u = self.y * torch.einsum("bnt,bntd,bd->bn", attention, self.X, self.v)
+        gradients = torch.autograd.grad(self.loss.value(u).mean(-1).sum(), parts)
+        self.parts = [self._moved(x.detach(), g) for x, g in zip(parts, gradients, strict=True)]
+        return torch.stack([g.flatten(1).norm(dim=-1) for g in gradients]).amin(0)
+
+    def _moved(self, x: Tensor, g: Tensor) -> Tensor:
+        p = self.course.p
+        if self.course.normalize:
+            size = torch.linalg.vector_norm(g, p / (p - 1.0), dim=(-2, -1), keepdim=True)
+            g = g / size.clamp_min(1e-300)
+        if p == 2.0:
+            return x - self.lr * g
+        y = x.sign() * x.abs() ** (p - 1.0) - self.lr * g
+        return y.sign() * y.abs() ** (1.0 / (p - 1.0))
