@@ -18,6 +18,7 @@ if __name__ == "__main__":
         nuclear = subprocess.Popen([sys.executable, "-m", "tests.warm", "nuclear"])
         am.solve(problem, 3.0)
         am.theory.guarantee(data, am.train(data, steps=2).W[-1])
+        am.selections.local_selections(am.random_data(2, 2, 2, name="warm"))
         am.train(data, "KQ", steps=2)
         am.train(data, method="mirror", p=3.0, steps=2)
         sys.exit(nuclear.wait())

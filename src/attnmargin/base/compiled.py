@@ -92,19 +92,25 @@ def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Res
 
 
 def in_threads(
-    kernel: Callable[..., None], arrays: list[NDArray[Any]], B: int, *, patient: bool = False
+    kernel: Callable[..., None],
+    arrays: list[NDArray[Any]],
+    B: int,
+    *,
+    patient: bool = False,
+    least: int = _WORTH_A_THREAD,
 ) -> None:
     """Run a kernel that releases the interpreter lock on parts of the batch, in threads.
 
     A patient caller only waits: compiled code does not see signals, so this lets Ctrl-C through at
-    once. The threads it leaves behind end with the process.
+    once. The threads it leaves behind end with the process. ``least`` is how many members of the
+    batch are worth a thread.
     """
-    threads = max(min(_threads.wanted(), B // _WORTH_A_THREAD), 1)
+    threads = max(min(_threads.wanted(), B // least), 1)
     if threads == 1 and not patient:
         kernel(*arrays)
         return
     # Several parts per thread, so that a part with hard problems does not hold up the rest.
-    edges = np.linspace(0, B, max(min(8 * threads, B // _WORTH_A_THREAD), 1) + 1).astype(int)
+    edges = np.linspace(0, B, max(min(8 * threads, B // least), 1) + 1).astype(int)
     parts = iter([[array[i:j] for array in arrays] for i, j in pairwise(edges)])
     failures: list[BaseException] = []
 

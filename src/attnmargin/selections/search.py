@@ -19,7 +19,7 @@ from torch import Tensor
 from attnmargin.attention.score import barrier, high_tokens, low_tokens, optimal_tokens, scores
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.checks import check_kind
-from attnmargin.base.compiled import one_thread
+from attnmargin.base.compiled import can_compile, one_thread
 from attnmargin.base.display import Summarised, range_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
@@ -31,13 +31,16 @@ from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius, Norm, as_norm
 from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import Locality, locality
+from attnmargin.selections.walk import Walked, walk
 from attnmargin.solvers.entry import solve
 
 # Numbers that the rows of one batched solve may have together.
 _CHUNK = 1 << 19
-# Selections searched without being asked for more, for problems of 32 rows; for larger ones as
-# many as take the same time. Norms that need an interior-point method take ten times as long.
+# Selections solved one by one without being asked for more, for problems of 32 rows; for larger
+# ones as many as take the same time. Norms that need an interior-point method take ten times as
+# long. Where all are visited with one Gram matrix, it may be more of them: ten seconds.
 _LIMIT, _ROWS, _SLOWER = 100_000, 32, 10
+_WALKED, _WALKED_ROWS = 1_000_000, 54
 # A support token of high score stands level with the best low one, up to this share of the margin.
 _LEVEL = 1e-7
 # Selections near the optimal one that are decided together.
@@ -127,6 +130,14 @@ class _Tally:
             self.marginal.append(selections[found.marginal])
         return found
 
+    def add(self, found: Walked) -> None:
+        """Count what a walk over all selections has decided."""
+        self.searched += found.searched
+        self.feasible += found.feasible
+        self.no_support += found.no_support
+        self.not_all_support += found.not_all_support
+        self.outside += found.outside
+
     def _count_optimal_support(self, selections: Tensor, found: Locality, known: Tensor) -> None:
         best = self.best.expand_as(selections)
         guards = found.support.gather(-1, best.unsqueeze(-1))[..., 0].flatten(1)
@@ -176,9 +187,9 @@ def local_selections(
     Args:
         data: one instance, without batch dimensions. Equal tokens of a sequence count once.
         norm: of the directions: "fro", "nuc" or a number p > 1.
-        limit: how many selections may be solved; by default what takes about a second for the
-            Frobenius norm. If there are more, the search climbs from random selections, and its
-            ``searched`` is less than its ``total``.
+        limit: how many selections may be solved; by default what takes some seconds, a million
+            selections of 54 rows for the Frobenius norm. If there are more, the search climbs from
+            random selections, and its ``searched`` is less than its ``total``.
         seed: of the random selections.
         progress: called with the number of selections decided, and of all to be decided.
 
@@ -197,15 +208,15 @@ def local_selections(
     norm, data = as_norm(norm), merge_copies(data).data
     visible = _visible(data)
     total = math.prod(len(tokens) for tokens in visible)
-    most = _most(data, visible, norm, limit)
+    _check_limit(limit)
     tally = _Tally(data, norm)
     report = progress or (lambda done, all: None)
-    if total <= most:
-        for chunk in _enumerate(data, visible, tally):
+    if total <= (_walked(visible, norm) if limit is None else limit):
+        for chunk in _all(data, visible, tally, report):
             tally.decide(chunk)
             report(tally.searched, total)
     else:
-        _climb(tally, visible, most, seed, report)
+        _climb(tally, visible, _solved(visible, norm) if limit is None else limit, seed, report)
     return tally.result(total)
 
 
@@ -217,12 +228,14 @@ def only_local(data: AttentionData, norm: Norm, *, limit: int | None = None) -> 
     """
     data = merge_copies(data).data
     visible, tally = _visible(data), _Tally(data, norm)
-    if math.prod(len(tokens) for tokens in visible) > _most(data, visible, norm, limit):
+    _check_limit(limit)
+    most = _solved(visible, norm) if limit is None else limit
+    if math.prod(len(tokens) for tokens in visible) > most:
         return False
     if not bool(tally.decide(tally.best[None]).local):
         return False
     near = _neighbours(tally.best, visible)
-    for chunk in chain(near.split(_NEAR), _enumerate(data, visible, tally)):
+    for chunk in chain(near.split(_NEAR), _all(data, visible, tally)):
         other = (chunk != tally.best).flatten(1).any(-1)
         found = tally.decide(chunk[other])
         known = ~found.undecided & ~found.doubtful.flatten(1).any(-1)
@@ -241,18 +254,25 @@ def _neighbours(best: Tensor, visible: list[Tensor]) -> Tensor:
     return torch.stack(rows).reshape(-1, *best.shape)
 
 
-def _most(data: AttentionData, visible: list[Tensor], norm: Norm, limit: int | None) -> int:
-    """Check the limit; by default, choose one."""
+def _check_limit(limit: int | None) -> None:
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise InputError("limit", f"{limit!r}", "a number of selections, at least 1")
-    return _default_limit(data, visible, norm) if limit is None else limit
 
 
-def _default_limit(data: AttentionData, visible: list[Tensor], norm: Norm) -> int:
+def _solved(visible: list[Tensor], norm: Norm) -> int:
+    """How many selections are solved one by one without being asked for more."""
     rows = sum(len(tokens) - 1 for tokens in visible)
     share = min(1.0, (_ROWS / max(rows, 1)) ** 2)
     slower = 1 if isinstance(norm, Frobenius) else _SLOWER
     return max(int(_LIMIT * share / slower), 64)
+
+
+def _walked(visible: list[Tensor], norm: Norm) -> int:
+    """How many selections are all visited without being asked for more."""
+    if not (isinstance(norm, Frobenius) and can_compile()):
+        return _solved(visible, norm)
+    rows = sum(len(tokens) - 1 for tokens in visible)
+    return max(int(_WALKED * min(1.0, (_WALKED_ROWS / max(rows, 1)) ** 2)), 64)
 
 
 def _visible(data: AttentionData) -> list[Tensor]:
@@ -266,6 +286,24 @@ def _chunk(data: AttentionData) -> int:
     """Choose how many selections to solve at once."""
     queries = data.z.shape[:-1].numel()
     return max(_CHUNK // (queries * data.T * data.d), 16)
+
+
+def _all(
+    data: AttentionData, visible: list[Tensor], tally: _Tally, report: Progress | None = None
+) -> Iterator[Tensor]:
+    """Yield all selections ``(S, n)`` that a walk does not decide; without one, all there are."""
+    if not (isinstance(tally.norm, Frobenius) and can_compile() and data.X.device.type == "cpu"):
+        yield from _enumerate(data, visible, tally)
+        return
+    found = walk(data, visible, _LEVEL, report)
+    tally.add(found)
+    open_ones = (found.begun < 0).any(-1)
+    for part in found.begun[~open_ones].split(_chunk(data)):
+        yield part.reshape(-1, *data.z.shape[:-1])
+    for row in found.begun[open_ones]:
+        begun = row[row >= 0].unsqueeze(0)
+        for part in _extend(data, visible, begun, data.z.ndim == data.X.ndim, tally):
+            yield part.reshape(-1, *data.z.shape[:-1])
 
 
 def _enumerate(data: AttentionData, visible: list[Tensor], tally: _Tally) -> Iterator[Tensor]:
