@@ -11,7 +11,7 @@ from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.norms import mirror, power_norm
 from attnmargin.prediction.course import Course
-from attnmargin.theory.guarantees.case import Case, build_case
+from attnmargin.theory.guarantees.case import build_case
 from attnmargin.theory.guarantees.proof import Proof, is_proved, prove
 from attnmargin.theory.staying import excess_loss, staying_loss
 
@@ -116,13 +116,13 @@ class _Runs:
             self.resting[rows] = _way(course, before, run.last) < _AHEAD * count * course.lr
         for whole, own in zip(self.last, run.last, strict=True):
             whole[rows] = own
-        W, case = run.W[-1].double(), self._case(rows)
+        W, case = run.W[-1].double(), self.case.take(rows)
         chosen = case.selected(case.logits(W))
         changed = (chosen != self.selection[rows]).flatten(1).any(-1)
         self.settled[rows] = torch.where(changed, moment, self.settled[rows])
         self.selection[rows], self.W[rows], self.steps[rows] = chosen, W, moment
         if self.provable:
-            found, self.length[rows] = is_proved(case, W, course.lr, not course.normalize)
+            found, self.length[rows] = is_proved(case, W, course.lr, not course.normalize, ~changed)
             self.proved[rows] = found
             self.live = rows[~found]
 
@@ -130,9 +130,6 @@ class _Runs:
         if len(rows) == len(self.proved):
             return self.data, self.course
         return self.data[rows], self.course[rows]
-
-    def _case(self, rows: Tensor) -> Case:
-        return self.case if len(rows) == len(self.proved) else self.case.take(rows)
 
     def ending(self) -> Ending:
         """Return where the runs are, with the proofs."""

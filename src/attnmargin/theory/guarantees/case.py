@@ -15,6 +15,7 @@ from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
+from attnmargin.theory.guarantees.frame import Frame
 
 
 @final
@@ -26,6 +27,7 @@ class Case:
     loss: str | Loss
     log_count: Tensor  # (B, N, T): log of the number of copies
     first: Tensor  # int (B, n, T) or (B, n, K, T): the token that stands for equal ones
+    kept: tuple[Tensor, Frame] | None = None  # the last selection, and what follows from it
 
     @cached_property
     def goal(self) -> Objective:
@@ -60,6 +62,8 @@ class Case:
 
     def take(self, rows: Tensor) -> "Case":
         """Take some instances, int ``(B',)``."""
+        if len(rows) == len(self.first):
+            return self
         part = Case(self.data[rows], self.loss, self.log_count[rows], self.first[rows])
         if "of_best" in self.__dict__:
             part.__dict__["of_best"] = self.of_best[rows]

@@ -24,7 +24,10 @@ from attnmargin.theory.guarantees.case import Case, build_case
 from attnmargin.theory.guarantees.frame import Frame, build_frame
 from attnmargin.theory.guarantees.funnel import Funnel, funnel_at
 from attnmargin.theory.guarantees.level import Level, level_at
+from attnmargin.theory.staying import excess_loss, staying_loss
 
+# More tokens than this make an SVM large: one is solved for selections that have settled only.
+_LARGE = 1000
 # Plain steps in a funnel may be this many times as long as the first bound of the gradient says.
 _ROOM = 2.0
 
@@ -185,7 +188,9 @@ def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> 
     return Proof(*numbers, level, funnel)
 
 
-def is_proved(case: Case, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor, Tensor]:
+def is_proved(
+    case: Case, W: Tensor, pace: Tensor, plain: bool, settled: Tensor
+) -> tuple[Tensor, Tensor]:
     """Check quickly whether a theorem holds at W ``(B, d, d)``.
 
     Args:
@@ -193,16 +198,21 @@ def is_proved(case: Case, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor,
         W: the points.
         pace: lengths of steps ``(B,)``, or rates of plain descent.
         plain: which of the two.
+        settled: bool ``(B,)``, where a funnel is worth a large SVM.
 
     Returns:
         bool ``(B,)``, and the lengths of steps that :func:`prove` confirms, ``(B,)``.
     """
-    logits = case.logits(W)
-    level = level_at(case, logits, W, torch.zeros_like(pace))
-    proved = level.proved & ((level.rate if plain else level.longest) >= pace)
-    step = level.gradient * pace if plain else pace.clone()
+    logits, step = case.logits(W), pace.clone()
+    proved = torch.zeros_like(pace, dtype=torch.bool)
+    rows = (excess_loss(case.goal, logits) < staying_loss(case.goal, 1.0)).nonzero()[:, 0]
+    if len(rows):
+        level = level_at(case.take(rows), logits[rows], W[rows], torch.zeros_like(pace[rows]))
+        proved[rows] = level.proved & ((level.rate if plain else level.longest) >= pace[rows])
+        step[rows] = level.gradient * pace[rows] if plain else pace[rows]
     clear = (torch.softmax(logits, -1).amax(-1) > 0.5).all(-1)
-    rows = (~proved & clear).nonzero()[:, 0]
+    worth = settled | (logits[0].numel() <= _LARGE) if len(logits) else settled
+    rows = (~proved & clear & worth).nonzero()[:, 0]
     if len(rows):
         part = case.take(rows)
         frame = build_selected(part, part.selected(logits[rows]))
@@ -222,7 +232,11 @@ def _in_funnel(frame: Frame, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tens
 
 
 def build_selected(case: Case, chosen: Tensor) -> Frame:
-    """Build the frame of a selection, int ``(B, n)`` or ``(B, n, K)``."""
+    """Build the frame of a selection, int ``(B, n)`` or ``(B, n, K)``; the last one is kept."""
+    if case.kept is not None and torch.equal(case.kept[0], chosen):
+        return case.kept[1]
     counts = case.log_count
     own = counts.gather(-1, chosen.reshape(*counts.shape[:2], 1))
-    return build_frame(case.goal, case.solve(chosen), counts - own)
+    frame = build_frame(case.goal, case.solve(chosen), counts - own)
+    case.kept = (chosen, frame)
+    return frame
