@@ -11,6 +11,7 @@ COUNTS = {
     "solutions": 400,
     "locality": 400,
     "guarantees": 400,
+    "runs": 150,
     "training": 400,
     "paths": 84,
     "graphs": 400,

@@ -11,6 +11,7 @@ import attnmargin as am
 from attnmargin.attention.losses import LOSSES
 from attnmargin.attention.softmax import objective
 from attnmargin.theory.guarantees.frame import Obstacle
+from attnmargin.theory.guarantees.tube import Tube
 from attnmargin.theory.staying import excess_loss, staying_loss
 from tests.theory.funnels import Statement
 
@@ -154,6 +155,18 @@ def test_the_angle_is_bounded_at_every_norm(shape: tuple[int, int, int]) -> None
         assert bool((bound >= last - 1e-12).all())
         last = bound
     assert float(last.median()) > 0.9
+
+
+def test_the_angle_of_a_tube_that_widens() -> None:
+    """‖r‖/g may rise first, while ‖V‖/g falls: the bound is never below either."""
+    g, V, R, b = 41.1, 3.85, 0.0378, 0.0035
+    numbers = (torch.tensor([x], dtype=torch.float64) for x in (g, 0.943, V, R, b))
+    tube = Tube(*numbers)
+    for later in (g, 1.2 * g, 2.0 * g, 5.0 * g):
+        across = V + math.sqrt(R**2 + 2 * b * (later - g))
+        norm = torch.tensor([math.hypot(later / 0.943, across)], dtype=torch.float64)
+        worst = math.cos(math.atan(0.943 * across / later))
+        assert worst - 0.002 <= float(tube.correlation(norm)) <= worst + 1e-12
 
 
 def test_a_word_that_occurs_twice_is_one_token() -> None:

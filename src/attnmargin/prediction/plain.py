@@ -16,8 +16,10 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.prediction.course import Course
 from attnmargin.training import Trajectory
 
-# A gradient below this share of the first one is rounded by more than 1e-6 of its size.
+# A gradient below this share of the terms that it is a sum of is rounded by about 1e-7.
 _LOST = 1e-9
+# Logits that differ by less, relative to their size, are the same.
+_TIED = 1e-10
 # Weights that differ by more, relative to their size, are not the same.
 _SAME = 1e-6
 
@@ -38,12 +40,10 @@ def plain_run(data: AttentionData, course: Course, run: Trajectory) -> PlainRun:
     B = batch.numel()
     steps = torch.zeros(B, dtype=torch.int64)
     agrees, apart = torch.ones(B, dtype=torch.bool), torch.zeros(B, dtype=torch.float64)
-    exact, first, k = torch.ones(B, dtype=torch.bool), None, 0
+    exact, k = torch.ones(B, dtype=torch.bool), 0
     for r, moment in enumerate(run.steps.tolist()):
         while k < moment and bool(exact.any()):
-            size = model.step()
-            first = size if first is None else first
-            exact &= size > _LOST * first
+            exact &= model.step() > _LOST
             k += 1
         if not bool(exact.any()):
             break
@@ -69,6 +69,8 @@ class _Model:
         self.v = data.v.expand(*data.batch_shape, d).reshape(B, d).double().cpu()
         self.loss, self.course = as_loss(course.loss), course
         self.lr = course.lr.reshape(-1, 1, 1)
+        score = torch.einsum("bntd,bd->bnt", self.X, self.v).abs().amax(-1)
+        self.size = score * self.X.norm(dim=-1).amax(-1) * self.z.norm(dim=-1)
         start = course.train(data, 0, 1).last if len(run.last) == 2 else (run.W[0],)
         self.parts = [x.reshape(B, d, -1).double().cpu().clone() for x in start]
 
@@ -81,19 +83,26 @@ class _Model:
         return found.masked_fill(self.hidden, -torch.inf)
 
     def same(self, W: Tensor, other: Tensor) -> Tensor:
-        """Check whether two weights have the same most likely tokens."""
-        first, second = (self.logits(x).argmax(-1) for x in (W, other))
-        return (first == second).all(-1)
+        """Check whether two weights have the same most likely tokens, up to rounding."""
+        first, second = self.logits(W), self.logits(other)
+        size = first.masked_fill(self.hidden, 0.0).abs().amax(-1)
+        behind = first.amax(-1) - first.gather(-1, second.argmax(-1, keepdim=True))[..., 0]
+        return (behind <= _TIED * size).all(-1)
 
     def step(self) -> Tensor:
-        """Take a step of the course; return the norms of the gradients, ``(B,)``."""
+        """Take a step of the course; return gradients over the terms they are sums of, ``(B,)``."""
         parts = [part.requires_grad_() for part in self.parts]
         W = parts[0] if len(parts) == 1 else parts[0] @ parts[1].mT
         attention = torch.softmax(self.logits(W), -1)
         u = self.y * torch.einsum("bnt,bntd,bd->bn", attention, self.X, self.v)
         gradients = torch.autograd.grad(self.loss.value(u).mean(-1).sum(), parts)
+        terms = (self.loss.log_slope(u.detach()).exp() * self.size).mean(-1)
+        others = [x.detach().norm(dim=(-2, -1)) for x in reversed(parts)]
+        others = others if len(parts) == 2 else [torch.ones_like(terms)]
         self.parts = [self._moved(x.detach(), g) for x, g in zip(parts, gradients, strict=True)]
-        return torch.stack([g.flatten(1).norm(dim=-1) for g in gradients]).amin(0)
+        sizes = zip(gradients, others, strict=True)
+        ratio = torch.stack([g.norm(dim=(-2, -1)) / (terms * other) for g, other in sizes])
+        return ratio.nan_to_num(nan=0.0).amin(0)
 
     def _moved(self, x: Tensor, g: Tensor) -> Tensor:
         p = self.course.p

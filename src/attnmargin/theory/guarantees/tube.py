@@ -31,21 +31,22 @@ class Tube:
         found = 1.0 / torch.sqrt(1.0 + tangent**2)
         return found.where(self.g > 0, -1.0).nan_to_num(nan=-1.0)
 
-    def _across(self, g: Tensor) -> Tensor:
+    def _reach(self, g: Tensor) -> Tensor:
+        """Bound ‖r‖."""
         square = self.radius**2 + 2.0 * self.growth * (g - self.g).clamp_min(0.0)
-        return self.offset + square.sqrt()
+        return square.sqrt()
 
     def _tangent(self, g: Tensor) -> Tensor:
-        """Bound the tangent from g on; it may rise at first where b is large."""
+        """Bound the tangent from g on; the share of r in it may rise at first, up to a peak."""
         peak = 2.0 * self.g - self.radius**2 / self.growth
-        g = torch.maximum(g, peak.where(self.growth > 0, 0.0))
-        return self.theta * self._across(g) / g
+        last = torch.maximum(g, peak.where(self.growth > 0, 0.0))
+        return self.theta * (self.offset / g + self._reach(last) / last)
 
     def _least(self, norm: Tensor) -> Tensor:
         """Find the least g at which W can be that long, from below."""
         low, high = self.g, torch.maximum(self.theta * norm, self.g)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            short = torch.hypot(middle / self.theta, self._across(middle)) < norm
+            short = torch.hypot(middle / self.theta, self.offset + self._reach(middle)) < norm
             low, high = torch.where(short, middle, low), torch.where(short, high, middle)
         return low
