@@ -1,4 +1,4 @@
-"""All experiments of the papers, by name."""
+"""All experiments, by name: those of the papers A to D, and P, of predictions."""
 
 from functools import cache
 
@@ -10,12 +10,14 @@ from attnmargin.papers.b import paths as b_paths
 from attnmargin.papers.c import descent, graphs, lemmas, local
 from attnmargin.papers.d import layers, theory, tokens
 from attnmargin.papers.engine.experiment import Experiment
+from attnmargin.papers.p import certified, rates, starts
 
 _FILES = (
     *(directions, selections, ranks, mixtures, relu, a_paths),
     *(examples, b_paths, table, attention),
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
+    *(certified, starts, rates),
 )
 
 

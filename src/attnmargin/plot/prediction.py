@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.attention.softmax import probabilities
+from attnmargin.data.copies import merge_copies
 from attnmargin.plot.bands import array, band
 from attnmargin.plot.panels import GREY, INK, Panel, Series, series_at
 from attnmargin.prediction.confirmation import Confirmation
@@ -30,7 +31,9 @@ def token_panel(prediction: Prediction, words: Words, i: int, result: Confirmati
     through the selected token. The dashed line lies one margin below it, and every other token is
     on or behind it. The dotted curve is the path of ``W(k) z`` in training, scaled to fit.
     """
-    data, seen = prediction.data, words.visible[i].cpu()
+    data, copies = prediction.data, merge_copies(prediction.data)
+    first = copies.first[i].cpu() == torch.arange(data.T)
+    seen = words.visible[i].cpu() & (first if prediction.head is None else torch.tensor(True))
     flat = data.d == 2
     X, z, W = (x.double().cpu() for x in (data.X[i], data.z[i], prediction.direction))
     X, direction = X[seen], W @ z
@@ -43,7 +46,12 @@ def token_panel(prediction: Prediction, words: Words, i: int, result: Confirmati
         array(own[i].cpu()[seen]) > 0 for own in (prediction.chosen, prediction.support)
     )
     path = [] if result is None else _path(result.run.W.double().cpu() @ z @ basis.mT, x, y)
-    names = [name for name, shown in zip(words.names[i], seen.tolist(), strict=True) if shown]
+    counts = copies.count[i].tolist() if prediction.head is None else [1] * data.T
+    names = [
+        f"{name} ×{count}" if count > 1 else name
+        for name, count, shown in zip(words.names[i], counts, seen.tolist(), strict=True)
+        if shown
+    ]
     marks = [
         series_at("points", tokens[~chosen], colour=0, size=6),
         series_at("points", tokens[chosen], colour=1, marker="*", size=15),
@@ -131,7 +139,9 @@ def alignment_panel(result: Confirmation) -> Panel:
 def attention_panel(result: Confirmation) -> Panel:
     """Show the share of attention on the predicted tokens during training."""
     run, own = result.run, result.prediction
-    share = torch.stack([_share(own, W) for W in run.W]).flatten(1 + len(own.data.batch_shape))
+    share = torch.stack([predicted_share(own, W) for W in run.W]).flatten(
+        1 + len(own.data.batch_shape)
+    )
     return Panel(
         title="how much attention the predicted tokens get",
         axes=("training step", "share of attention (1 is all)"),
@@ -143,7 +153,13 @@ def attention_panel(result: Confirmation) -> Panel:
     )
 
 
-def _share(prediction: Prediction, W: Tensor) -> Tensor:
-    """Compute the attention on the predicted tokens, per query; 1 if a query sees no token."""
-    s = probabilities(prediction.data, W)
-    return s.where(prediction.chosen, 0.0).sum(-1).where(s.sum(-1) > 0, 1.0)
+def predicted_share(prediction: Prediction, W: Tensor) -> Tensor:
+    """Compute the attention on the predicted tokens, per query; 1 if a query sees no token.
+
+    Tokens that equal a predicted one count too.
+    """
+    s, chosen = probabilities(prediction.data, W), prediction.chosen
+    if prediction.selection.dtype != torch.bool:
+        first = merge_copies(prediction.data).first
+        chosen = first == prediction.selection.unsqueeze(-1)
+    return s.where(chosen, 0.0).sum(-1).where(s.sum(-1) > 0, 1.0)

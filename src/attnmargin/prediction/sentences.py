@@ -158,11 +158,13 @@ def _from_this_start(prediction: Answer, ending: Ending) -> str:
     share = float(prediction.share)
     if share > 0.0:
         least = f"at least {share:.3g}" if share < 0.999 else f"all but {1.0 - share:.1g}"
+        least = least if share < 1.0 else "all but less than 1e-16"
         parts.append(f"every selected token keeps {least} of its attention")
     norm = _LONGER * float(ending.W.norm())
     angle = float(prediction.correlation(norm))
     if angle > 0.0:
-        parts.append(f"at norm {norm:,.0f} the correlation with W_mm is at least {angle:.4f}")
+        words = f"{angle:.4f}" if angle < 0.9999 else f"1 − {max(1.0 - angle, 1e-16):.0e}"
+        parts.append(f"at norm {norm:,.0f} the correlation with W_mm is at least {words}")
     return f"{'; '.join(parts)}."
 
 

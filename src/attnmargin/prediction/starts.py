@@ -9,14 +9,12 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.display import Summarised, share_words
+from attnmargin.base.intervals import share_interval
 from attnmargin.base.progress import Progress
 from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.prediction.course import Course
 from attnmargin.prediction.ending import follow
-
-# Standard deviations of an interval that holds 95 % of a normal law.
-_DEVIATIONS = 1.959963984540054
 
 
 @final
@@ -48,12 +46,8 @@ class Starts(Summarised):
     @property
     def interval(self) -> Tensor:
         """Wilson's 95 % interval of each share, ``(S, 2)``."""
-        size, share = int(self.count.sum()), self.share
-        z2 = _DEVIATIONS**2
-        centre = (share + z2 / (2 * size)) / (1 + z2 / size)
-        spread = (share * (1 - share) / size + z2 / (4 * size**2)).sqrt()
-        half = _DEVIATIONS / (1 + z2 / size) * spread
-        return torch.stack(((centre - half).clamp_min(0.0), (centre + half).clamp_max(1.0)), -1)
+        low, high = share_interval(self.count.numpy(), int(self.count.sum()))
+        return torch.from_numpy(np.stack((low, high), -1))
 
 
 def many_starts(

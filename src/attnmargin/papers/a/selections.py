@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.base.intervals import share_interval
 from attnmargin.base.npz import write_npz
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
@@ -25,7 +26,6 @@ from attnmargin.papers.engine.experiment import (
     Results,
     Task,
     at_least,
-    share_interval,
 )
 from attnmargin.papers.engine.series import share_curve
 from attnmargin.plot.panels import Panel, Picture, Series

@@ -113,11 +113,3 @@ def mean_error(values: NDArray[Any], axis: int = 0) -> tuple[NDArray[Any], NDArr
     count = values.shape[axis]
     spread = values.std(axis, ddof=1) if count > 1 else np.zeros_like(values.mean(axis))
     return values.mean(axis), 1.96 * spread / np.sqrt(count)
-
-
-def share_interval(successes: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Compute Wilson's 95 % interval of shares, low and high."""
-    p, z = np.asarray(successes, dtype=float) / count, 1.96
-    centre = (p + z**2 / (2 * count)) / (1 + z**2 / count)
-    half = z / (1 + z**2 / count) * np.sqrt(p * (1 - p) / count + z**2 / (4 * count**2))
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)

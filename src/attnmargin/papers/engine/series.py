@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.papers.engine.experiment import mean_error, share_interval
+from attnmargin.base.intervals import share_interval
+from attnmargin.papers.engine.experiment import mean_error
 from attnmargin.plot.panels import Series
 
 

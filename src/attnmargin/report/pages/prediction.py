@@ -17,6 +17,7 @@ from attnmargin.plot.prediction import (
     TOKEN_SIZE,
     alignment_panel,
     attention_panel,
+    predicted_share,
     token_panel,
 )
 from attnmargin.plot.svg import embedded
@@ -230,10 +231,10 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
         text += f" In short: {result.explain()}."
     if result.plain is not None:
         text += f" {plain_words(result.plain)}"
+    share = float(predicted_share(prediction, result.run.W[-1]).mean())
     rows = [
         ["steps", f"{result.steps:,}", f"each of length {result.lr:g}, the first one too"],
-        ["attention of the strongest token", f"{float(result.run.probability[-1]):.6f}",
-         "mean over sequences; 1 is all"],
+        ["attention of the predicted tokens", f"{share:.6f}", "mean over sequences; 1 is all"],
     ]  # fmt: skip
     curves = [
         (
