@@ -20,7 +20,7 @@ from attnmargin.theory.guarantees.tube import Tube
 from tests.hunt.answers import Answer
 from tests.hunt.area_runs import batches
 
-_BATCHES = 120
+_BATCHES = 30
 
 
 @contextmanager

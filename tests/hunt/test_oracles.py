@@ -9,6 +9,7 @@ import torch
 
 import attnmargin as am
 from tests.formulas import plain_gradient, shortest
+from tests.hunt.opinion import level_holds, opinions
 from tests.hunt.oracle_exact import exact_rows, feasible_point, holds, shortest_point
 from tests.hunt.oracle_lp import lp_solution
 from tests.hunt.oracle_nuclear import planted_nuclear
@@ -159,3 +160,11 @@ def test_the_least_loss_of_two_tokens_is_on_the_sphere_along_their_difference() 
     np.testing.assert_allclose(w, 2.0 * along / np.linalg.norm(along), rtol=1e-5)
     assert norm(w, 2.0) == pytest.approx(2.0)
     assert value == loss(w)[0]
+
+
+def test_certified_points_hold_with_fifty_digits() -> None:
+    found = opinions(9)
+    assert sum(asked for asked, _ in found.values()) == 9
+    assert all(asked == confirmed for asked, confirmed in found.values())
+    data = am.random_data(5, 5, 5, name="opinion")
+    assert not level_holds(data, torch.zeros(5, 5, dtype=torch.float64))
