@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import attnmargin as am
@@ -94,3 +95,21 @@ def test_predict_writes_a_page_with_the_words_of_the_file(
     assert "<b>" not in text
     assert f"attnmargin predict {path} --verify --html {page}" in text
     assert command(capsys, "verify", solution)[0] == 0
+
+
+def test_a_run_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    X = [[[-2.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]]]
+    data = am.AttentionData(X, [[1.0, 0.0], [1.0, 0.0]], [1, 1], [3.0, 6.1])
+    path = data.save(tmp_path / "data.npz")
+    np.save(tmp_path / "W.npy", np.array([[0.0, 0.0], [40.0, 0.0]]))
+    np.savez(tmp_path / "W.npz", W=np.array([[0.0, 0.0], [40.0, 0.0]]))
+    ends = {"zero": [1, 0], tmp_path / "W.npy": [0, 0], tmp_path / "W.npz": [0, 0]}
+    for start, end in ends.items():
+        out = command(capsys, "predict", path, "--start", start, "--lr", "0.05", "--json")[1]
+        assert json.loads(out)["results"][0]["selection"] == end
+    code, out, _ = command(capsys, "predict", path, "--start", "random", "--plain", "--lr", "1")
+    assert code == 0
+    assert out.startswith("Your run (gradient descent on W from the given start, plain steps at ")
+    for start, words in (("none.npy", "--start: got"), (path, "W")):
+        code, _, err = command(capsys, "predict", path, "--start", start)
+        assert (code, words in err) == (2, True)

@@ -126,9 +126,8 @@ def _start(data: AttentionData, parameter: str, init: Any) -> tuple[Tensor, ...]
     if init is None:
         return None
     count = 2 if parameter == "KQ" else 1
-    parts = tuple(init) if isinstance(init, tuple | list) and count == 2 else (init,)
-    if isinstance(init, tuple) and len(init) == 1:
-        parts = init
+    several = isinstance(init, tuple) or (isinstance(init, list) and count == 2)
+    parts = tuple(init) if several else (init,)
     if len(parts) != count:
         got = f"{counted(len(parts), 'array')} with parameter {parameter!r}"
         raise InputError("init", got, "a pair (K, Q)" if count == 2 else "an array W")

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import scores, tied_tokens
+from attnmargin.attention.softmax import relative_logits
 from attnmargin.base.places import sequence_words
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
@@ -88,7 +89,12 @@ def undecided_words(data: AttentionData, ending: Ending) -> str:
         gamma = scores(merged)[tuple(place)]
         tokens = (gamma >= gamma.amax()).nonzero().flatten().tolist()
         where = sequence_words(*place)
-        return f"tokens {tokens} of {where} tie for the best score, and may share its attention"
+        share = torch.softmax(relative_logits(merged, ending.W.to(merged.X)), -1)[tuple(place)]
+        shares = ", ".join(f"{float(share[t]):.2f}" for t in tokens)
+        return (
+            f"tokens {tokens} of {where} tie for the best score, and may share its attention for "
+            f"ever; after {steps:,} steps they have {shares} of it"
+        )
     if bool(ending.resting):
         length = float(ending.W.norm())
         return f"the weights rest at a finite point, of norm {length:.3g}: they select nothing"

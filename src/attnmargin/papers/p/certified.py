@@ -20,6 +20,7 @@ from attnmargin.papers.engine.experiment import (
 from attnmargin.papers.engine.series import share_curve
 from attnmargin.plot.panels import Panel, Picture
 from attnmargin.prediction.entry import predict
+from attnmargin.prediction.plain import plain_run
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.training.measures import correlation
 
@@ -28,6 +29,8 @@ _STEPS = 20_000
 _MOMENTS = np.unique(np.geomspace(32, _STEPS, 40).astype(int))
 # Runs that are followed to the last step for the paper's constants, which need long weights.
 _MOST = 100
+# Runs that are repeated in plain torch, for how many steps at most, and its records.
+_PLAIN, _PLAIN_STEPS, _PLAIN_RECORD = 250, 4000, 20
 
 
 def _key(shape: tuple[int, int, int]) -> str:
@@ -48,6 +51,21 @@ def _run(task: Task) -> Arrays:
         "longest": found.longest.numpy(),
         "settled": found.ending.settled.numpy(),
         "paper": _paper(found[:_MOST]),
+        **_plain(found[:_PLAIN]),
+    }
+
+
+def _plain(found: Prediction) -> Arrays:
+    """Train as the authors do, in plain torch, for as long as float64 carries it."""
+    run = found.course.train(found.data, _PLAIN_STEPS, _PLAIN_RECORD)
+    plain = plain_run(found.data, found.course, run)
+    last = (plain.steps // _PLAIN_RECORD).tolist()
+    chosen = torch.stack([run.selection[r, k] for k, r in enumerate(last)])
+    return {
+        "plain": plain.agrees.numpy(),
+        "plain_steps": plain.steps.numpy(),
+        "plain_apart": plain.apart.numpy(),
+        "plain_there": (chosen == found.selection).all(-1).numpy(),
     }
 
 
@@ -90,7 +108,10 @@ def _claims(results: Results) -> list[Claim]:
         more = _proved(arrays)[:most].mean() - arrays["paper"].mean()
         claims.append(Claim(f"(n, T, d) = {shape}: and how many more than by the paper's constants",
                             float(more), "≥ 0", bool(more >= 0)))  # fmt: skip
-    return claims
+    other = sum(int((~results[_key(shape)]["plain"]).sum()) for shape in _SHAPES)
+    runs = sum(len(results[_key(shape)]["plain"]) for shape in _SHAPES)
+    text = f"runs ({runs}) in which plain torch selects otherwise, while its gradient is exact"
+    return [*claims, Claim(text, float(other), "0", other == 0)]
 
 
 def _measurements(results: Results) -> list[Measurement]:
@@ -103,6 +124,9 @@ def _measurements(results: Results) -> list[Measurement]:
             "share that ends in the best tokens": arrays["best"].mean(),
             "share by the paper's constants": arrays["paper"].mean(),
             "median of the longest proved step": np.median(arrays["longest"][proved]),
+            "median steps that plain torch is exact": np.median(arrays["plain_steps"]),
+            "share of plain runs that have the predicted tokens then": arrays["plain_there"].mean(),
+            "largest relative distance of plain weights": arrays["plain_apart"].max(),
         }
         found += [Measurement(f"{shape}: {name}", float(x)) for name, x in numbers.items()]
     return found
