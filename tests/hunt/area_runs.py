@@ -23,6 +23,8 @@ _SHAPES = ((5, 5, 5), (6, 8, 10), (5, 5, 20), (10, 10, 20))
 _LOSSES = ("logistic", "logistic", "exponential", "linear")
 # Instances of a batch of the papers' sizes; bisections of a push towards a higher token.
 _TRIALS, _HALVINGS, _RECORDS = 24, 8, 50
+# Further steps of runs that have not arrived.
+_LATER = 200_000
 # What rounding may add to a distance, relative to its bound and to ‖W‖.
 _ROUNDING = 1e-9
 
@@ -107,6 +109,8 @@ def _judged(
     run = am.train(data, steps=steps, record=record, lr=length[rows], init=W[rows],
                    loss=setting.loss)  # fmt: skip
     wrong = broken_bounds(part, proof, run)
+    for j in _late(data, part, proof, run):
+        wrong[j] = wrong[j] or "another selection at the end"
     course = Course("W", 2.0, setting.loss, length[rows], True, steps, (W[rows],))
     early = am.train(data, steps=200, record=20, lr=length[rows], init=W[rows], loss=setting.loss)
     plain = plain_run(data, course, early)
@@ -157,9 +161,22 @@ def broken_bounds(case: Instances, proof: Proof, run: am.Trajectory) -> list[str
         for name, wrong in checks.items():
             for j in wrong.nonzero()[:, 0].tolist():
                 found[j] = found[j] or f"{name} at step {int(run.steps[k])}"
-    for j in (~same).nonzero()[:, 0].tolist():
-        found[j] = found[j] or "another selection at the end"
     return found
+
+
+def _late(data: am.AttentionData, case: Instances, proof: Proof, run: am.Trajectory) -> list[int]:
+    """Find the runs that do not arrive even if they go on with the longest steps."""
+    chosen = case.selected(case.logits(run.W[-1]))
+    rows = (chosen != proof.selection).flatten(1).any(-1).nonzero()[:, 0]
+    if len(rows) == 0:
+        return []
+    goal = case.goal.loss
+    longer = am.train(data[rows], lr=proof.longest[rows], steps=_LATER, record=_LATER,
+                      init=run.W[-1][rows], loss=goal)  # fmt: skip
+    part = case.take(rows)
+    ends = part.selected(part.logits(longer.W[-1]))
+    late = (ends != proof.selection[rows]).flatten(1).any(-1)
+    return [int(j) for j in rows[late]]
 
 
 def _least_share(case: Instances, proof: Proof, logits: Tensor) -> Tensor:
