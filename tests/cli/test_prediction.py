@@ -109,7 +109,7 @@ def test_a_run_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         assert json.loads(out)["results"][0]["selection"] == end
     code, out, _ = command(capsys, "predict", path, "--start", "random", "--plain", "--lr", "1")
     assert code == 0
-    assert out.startswith("Your run (gradient descent on W from the given start, plain steps at ")
+    assert out.startswith("Your run (gradient descent on W from random weights, plain steps at ")
     for start, words in (("none.npy", "--start: got"), (path, "W")):
         code, _, err = command(capsys, "predict", path, "--start", start)
         assert (code, words in err) == (2, True)

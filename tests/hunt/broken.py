@@ -16,7 +16,6 @@ from typing import Any
 
 from attnmargin.theory.guarantees import funnel, level, proof
 from attnmargin.theory.guarantees.frame import Frame
-from attnmargin.theory.guarantees.tube import Tube
 from tests.hunt.answers import Answer
 from tests.hunt.area_runs import batches
 
@@ -74,13 +73,15 @@ def _levelled(name: str, factor: float, place: int | None = None) -> Any:
 
 
 def _tube(name: str) -> Any:
-    old = Tube.__init__
+    """A number of the conclusion of Theorem B, halved."""
+    old = vars(proof)["funnel_at"]
 
-    def build(self: Any, *given: Any) -> None:
-        old(self, *given)
-        object.__setattr__(self, name, 0.5 * getattr(self, name))
+    def at(*given: Any, **options: Any) -> Any:
+        found = old(*given, **options)
+        tube = replace(found.tube, **{name: 0.5 * getattr(found.tube, name)})
+        return replace(found, tube=tube)
 
-    return _put(Tube, "__init__", build)
+    return _put(proof, "funnel_at", at)
 
 
 LOG2 = math.log(2.0)
@@ -114,7 +115,7 @@ def caught(name: str, count: int = _BATCHES, seed: int = 77) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    table = {}
+    table: dict[str, Any] = {}
     for name in BROKEN:
         table[name] = caught(name)
         print(f"{name:32} {table[name]['certified']:6} {table[name]['wrong']:6}", flush=True)

@@ -23,7 +23,7 @@ def test_the_page_tells_the_length_of_the_steps_that_were_taken() -> None:
     prediction = am.predict(am.random_data(2, 2, 4, name="honesty"))
     result = am.confirm(prediction, lr=0.02, steps=50)
     text = prediction_page(prediction, result=result)
-    assert "each of length 0.02" in text
+    assert "steps of length 0.02" in text
     assert "0.1, the first one" not in text
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -113,6 +113,11 @@ class QuadraticHead(MarginHead):
     def __init__(self, v: Array, weight: Array) -> None:
         self.v = _numbers("v", v, 1, "a vector (*B, d)")
         self.weight = _numbers("weight", weight, 0, "a number, or one per trial")
+
+    def member(self, index: Any) -> "QuadraticHead":
+        """Return the head of members of a batch; what is the same for all trials stays."""
+        v = self.v[index] if self.v.ndim > 1 else self.v
+        return QuadraticHead(v, self.weight[index] if self.weight.ndim else self.weight)
 
     def _parts(self, o: Tensor) -> tuple[Tensor, Tensor]:
         v = _for_trials("v", self.v, 1, o).unsqueeze(-2)

@@ -31,16 +31,16 @@ def scores(data: AttentionData) -> Tensor:
     if data.y is None or data.v is None:
         missing = "y" if data.y is None else "v"
         raise InputError(missing, "nothing", "labels y and a head v, which scores are made of")
-    gamma = _values(data.X, data.v)
+    gamma = token_values(data.X, data.v)
     gamma = data.y.unsqueeze(-1) * (gamma.unsqueeze(-2) if data.z.ndim == data.X.ndim else gamma)
     visible = _visible(data)
     return gamma if visible is None else gamma.masked_fill(~visible, -torch.inf)
 
 
-def _values(X: Tensor, v: Tensor) -> Tensor:
+def token_values(X: Tensor, v: Tensor) -> Tensor:
     """Compute ``vᵀ x_it``, in higher precision where rounding could part equal scores."""
     gamma = torch.einsum("...ntd,...d->...nt", X, v)
-    near = gamma.sort(-1).values.diff(dim=-1) <= _rounding(X, v).amax(-1, keepdim=True)
+    near = gamma.sort(-1).values.diff(dim=-1) <= value_rounding(X, v).amax(-1, keepdim=True)
     if not bool(near.any()):
         return gamma
     return accurate_dot(X, v[..., None, None, :]).where(near.any(-1, keepdim=True), gamma)
@@ -110,14 +110,14 @@ def score_rounding(data: AttentionData) -> Tensor:
     """
     if data.v is None:
         raise InputError("v", "nothing", "a head v, which scores are made of")
-    size = _rounding(data.X, data.v)
+    size = value_rounding(data.X, data.v)
     size = size if data.z.ndim < data.X.ndim else size.unsqueeze(-2)
     seen = _visible(data)
     size = size if seen is None else size.where(seen, 0.0)
     return size.amax(-1, keepdim=True)
 
 
-def _rounding(X: Tensor, v: Tensor) -> Tensor:
+def value_rounding(X: Tensor, v: Tensor) -> Tensor:
     """Compute units in the last place of ``Σ_c |x_c v_c|``, ``(*B, n, T)``."""
     size = torch.einsum("...ntd,...d->...nt", X.abs(), v.abs())
     return _ROUNDING * torch.finfo(size.dtype).eps * size

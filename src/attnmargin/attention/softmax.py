@@ -24,7 +24,7 @@ from torch import Tensor
 
 from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.attention.losses import Log, Loss, Squared, as_loss
-from attnmargin.attention.score import scores
+from attnmargin.attention.score import scores, token_values
 from attnmargin.base.arrays import Array, finite, floats, tiny
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
@@ -85,7 +85,7 @@ class Sequences:
         if self.shared is None:
             return gamma
         assert self.y is not None
-        rise = self.y.unsqueeze(-1) * (self.relative @ v[:, None, :, None]).squeeze(-1)
+        rise = self.y.unsqueeze(-1) * token_values(self.relative, v)
         return self.averaged(rise).where(self.shared.any(-1), gamma)
 
     def logits(self, W: Tensor) -> Tensor:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from attnmargin.attention.score import optimal_tokens, refuse_ties
+from attnmargin.base.arrays import as_tensor
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import check_file
 from attnmargin.base.npz import read_npz
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.prediction.starts import random_weights
 from attnmargin.prediction.words import Words, name_tokens
 
 
@@ -48,22 +48,25 @@ def read_selection(path: Path) -> Any:
     return read_npz(path, needs=("selection",))["selection"]
 
 
-def read_start(start: str, data: AttentionData, parameter: str, seed: int) -> Any:
-    """Read where a run starts: "zero", "random", or weights from ``.npy`` or ``.npz``."""
-    if start == "zero" or (start == "random" and parameter == "KQ"):
-        return None
-    if start == "random":
-        return random_weights(data, 1, seed)[0]
-    path = Path(start)
-    check_file(path, "--start", "zero, random, or a file")
-    names = ("K", "Q") if parameter == "KQ" else ("W",)
-    if path.suffix == ".npz":
-        arrays = read_npz(path, needs=names)
-        return tuple(arrays[name] for name in names) if len(names) == 2 else arrays["W"]
+def read_start(start: str, data: AttentionData, parameter: str) -> Any:
+    """Read where a run starts: "zero", "random", or weights from ``.npy`` or ``.npz``.
+
+    Numbers get the dtype of the data.
+    """
+    if start in ("zero", "random"):
+        return None if start == "zero" else start
+    path, names = Path(start), ("K", "Q") if parameter == "KQ" else ("W",)
     try:
-        return np.load(path, allow_pickle=False)
+        if path.suffix == ".npz":
+            found = [read_npz(path, needs=names)[name] for name in names]
+        else:
+            found = [np.load(path, allow_pickle=False)]
+        parts = tuple(as_tensor("--start", x).to(data.X) for x in found)
+    except InputError as error:
+        raise InputError("--start", error.got, error.needs) from error
     except (ValueError, OSError, EOFError) as error:
         raise InputError("--start", f"{path} ({error})", "a plain array W") from error
+    return parts if len(parts) == 2 else parts[0]
 
 
 def read_data(file: Path, named: bool) -> tuple[AttentionData, Words | None]:

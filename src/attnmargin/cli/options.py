@@ -55,6 +55,19 @@ class OneOf(click.ParamType[str]):
         return str(value)
 
 
+@final
+class _Start(click.ParamType[str]):
+    """Where a run starts: a word, or a file to read."""
+
+    name = "zero|random|file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in ("zero", "random"):
+            check_file(Path(value), "--start", "zero, random, or a file")
+        return str(value)
+
+
+START = _Start()
 INPUT, INPUT_OR_FOLDER, OUTPUT = _Input(), _Input(folders=True), _Output()
 FOLDER = click.Path(path_type=Path)
 LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")
@@ -117,12 +130,12 @@ class Command(click.Command):
     def _refuse_same(self, ctx: click.Context) -> None:
         """Raise InputError if an output file is also an input, or another output."""
         seen: dict[Path, click.Parameter] = {}
-        files = [p for p in self.params if isinstance(p.type, _Input | _Output)]
+        files = [p for p in self.params if isinstance(p.type, _Input | _Output | _Start)]
         for param in sorted(files, key=lambda p: isinstance(p.type, _Output)):
             path = ctx.params.get(str(param.name))
             if path is None:
                 continue
-            first = seen.setdefault(path.resolve(), param)
+            first = seen.setdefault(Path(path).resolve(), param)
             if first is not param and isinstance(param.type, _Output):
                 got = f"{path}, which is {_spoken(first)} too"
                 raise InputError(_spoken(param), got, "a file of its own")
@@ -130,6 +143,8 @@ class Command(click.Command):
     def _translated(self, error: InputError) -> InputError:
         """Return the same error, with the option's name in place of the argument's."""
         for param in self.params:
+            if isinstance(param.type, _Start) and error.argument == "init":
+                return InputError(_spoken(param), error.got, error.needs)
             named = error.argument == param.name or f"--{error.argument}" in param.opts
             if isinstance(param, click.Option) and named:
                 return InputError(_spoken(param), error.got, error.needs)

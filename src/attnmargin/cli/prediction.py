@@ -11,9 +11,20 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from attnmargin.base.errors import InputError
 from attnmargin.base.files import write_whole
 from attnmargin.cli.console import print_json, progress_bar, waiting
-from attnmargin.cli.options import FOLDER, INPUT, LOSSES, OUTPUT, Command, OneOf, as_json, power
+from attnmargin.cli.options import (
+    FOLDER,
+    INPUT,
+    LOSSES,
+    OUTPUT,
+    START,
+    Command,
+    OneOf,
+    as_json,
+    power,
+)
 from attnmargin.report.numbers import plain_number, short
 
 _MOST_LINES = 20
@@ -30,8 +41,8 @@ _VERIFIED = 4000
 @power
 @click.option("--loss", type=LOSSES, default="logistic", show_default=True)
 @click.option(
-    "--start", default="zero", show_default=True, help="zero, random, or a file: W.npy, or an .npz "
-    "with K and Q",
+    "--start", type=START, default="zero", show_default=True,
+    help="zero, random, or a file: W.npy, or an .npz with W, or with K and Q",
 )  # fmt: skip
 @click.option(
     "--lr", type=float, default=0.1, show_default=True, help="length of a step, or a rate"
@@ -73,14 +84,17 @@ def predict(
     from attnmargin.report.predictions import prediction_record
 
     data, words = read_data(file, named=html is not None)
-    init = read_start(start, data, options["parameter"], options["seed"])
+    init = read_start(start, data, options["parameter"])
     with progress_bar("following the run") as progress:
         prediction = predict_data(
             data, init=init, normalize=not plain, progress=progress, **options
         )
+    if html is not None and prediction.data.batch_shape:
+        raise InputError("--html", "a batch of starts", "one instance and one start")
     result = None
     if train_too:
-        steps = min(max(_VERIFIED, 2 * int(prediction.since.max())), options["steps"])
+        late = max([0, *prediction.since.flatten().tolist()])
+        steps = min(max(_VERIFIED, 2 * late), options["steps"])
         with progress_bar("training") as progress:
             result = confirm(prediction, steps=steps, progress=progress)
     saved = None if out is None else prediction.solution.save(out)

@@ -19,7 +19,8 @@ class Copies:
     """Data without copies, and how many there were; tokens are those of the given data."""
 
     data: AttentionData  # visible are the first ones of equal tokens
-    first: Tensor  # int (*B, n, T) or (*B, n, K, T): the first visible token that equals this one
+    first: Tensor  # int (*B, n, T) or (*B, n, K, T): the first visible token that equals this one,
+    # or itself if none does
     count: Tensor  # shaped alike: how many visible tokens equal this one; 0 where hidden
 
     @property
@@ -51,6 +52,7 @@ def merge_copies(data: AttentionData) -> Copies:
     place = torch.arange(data.T, device=kind.device).expand_as(kind)
     seen = place.where(visible, data.T)
     first = torch.full_like(seen, data.T).scatter_reduce(-1, kind, seen, "amin").gather(-1, kind)
+    first = first.where(first < data.T, place)
     count = torch.zeros_like(seen).scatter_add(-1, kind, visible.long()).gather(-1, kind)
     count = count.where(visible, 0)
     if not bool((count > 1).any()):
@@ -61,8 +63,12 @@ def merge_copies(data: AttentionData) -> Copies:
 
 def _kinds(X: Tensor) -> Tensor:
     """Number the different tokens of each sequence, int ``(*B, n, T)``, equal ones alike."""
-    weight = torch.linspace(1.0, 2.0, X.shape[-1], dtype=X.dtype, device=X.device).sqrt()
-    order = (X * weight).sum(-1).argsort(dim=-1, stable=True)
+    # Sorted by two random sums, equal tokens are neighbours.
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(X.shape[-1], 2, generator=generator, dtype=torch.float64).to(X.device)
+    first, second = (X.double() @ weight).unbind(-1)
+    order = second.argsort(dim=-1, stable=True)
+    order = order.gather(-1, first.gather(-1, order).argsort(dim=-1, stable=True))
     ordered = X.gather(-2, order.unsqueeze(-1).expand(X.shape))
     new = (ordered[..., 1:, :] != ordered[..., :-1, :]).any(-1).long().cumsum(-1)
     number = torch.cat((torch.zeros_like(order[..., :1]), new), -1)

@@ -1,7 +1,6 @@
 """Train, and compare the result with the prediction."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import torch
@@ -16,7 +15,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import token_problem
-from attnmargin.prediction.course import Course, plan
+from attnmargin.prediction.course import GIVEN, Course, plan
 from attnmargin.prediction.plain import PlainRun, plain_run
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.selections.local_optimality import locality
@@ -46,7 +45,7 @@ class Confirmation(Summarised):
     settled: Tensor  # int (*B,): the step of the record since which the selection is the same
     stays: Tensor  # bool (*B,): as long as the loss does not rise, the selection stays for ever
     decided: Tensor  # bool (*B,): a token of every sequence is more likely than all others
-    lr: float  # length of every step, of the first run
+    course: Course  # the run
     plain: PlainRun | None  # the opinion of plain torch; None for heads that mix tokens
 
     def summary(self) -> dict[str, str]:
@@ -57,7 +56,7 @@ class Confirmation(Summarised):
             "stays for ever": share_words(self.stays),
             "correlation": range_words(self.correlation[-1]),
             "selected since step": range_words(self.settled.double()),
-            "steps": f"{self.steps:,} of length {self.lr:g}",
+            "steps": f"{self.steps:,}, {self.course.pace()}",
         }
 
     def _plain_words(self, plain: PlainRun) -> str:
@@ -147,9 +146,8 @@ def confirm(
     record = max(steps // _RECORDS, 1)
     run = course.train(prediction.data, steps, record, head=head, progress=progress)
     aligned = correlation(run.W, prediction.direction.nan_to_num(nan=0.0))
-    size = float(course.lr.flatten()[0]) if course.lr.numel() else math.nan
     if prediction.finite is not None:
-        return _of_sets(prediction, run, aligned, size)
+        return _of_sets(prediction, run, aligned, course)
     selection = _first_of_equal(prediction, run)
     batch = len(prediction.data.batch_shape)
     clear = _clear(prediction, run.W[-1])
@@ -164,16 +162,19 @@ def confirm(
         _settled(run, selection, batch),
         same & _stays(prediction, run),
         clear,
-        size,
+        course,
         plain_run(prediction.data, course, run),
     )
 
 
 def _course(prediction: Prediction, lr: Array | None, init: Any, seed: int | None) -> Course:
     """The run of the prediction, with what is asked for instead."""
-    own = prediction.course
+    own, device = prediction.course, prediction.data.X.device
+    first: Any = None if own.init is None else tuple(part.to(device) for part in own.init)
+    if seed is not None and own.start != GIVEN:  # drawn again
+        first = None if own.init is None else "random"
     options = {
-        "init": own.init if init is None else init,
+        "init": first if init is None else init,
         "lr": own.lr if lr is None else lr,
         "normalize": own.normalize,
         "method": None,
@@ -184,7 +185,7 @@ def _course(prediction: Prediction, lr: Array | None, init: Any, seed: int | Non
     if data.batch_shape != prediction.data.batch_shape:
         got = f"a batch {tuple(data.batch_shape)} with lr and init"
         raise InputError("lr", got, f"the batch of the prediction, {prediction.data.batch_shape}")
-    return course
+    return course if init is not None else replace(course, start=own.start)
 
 
 def _first_of_equal(prediction: Prediction, run: Trajectory) -> Tensor:
@@ -232,7 +233,9 @@ def _stays(prediction: Prediction, run: Trajectory) -> Tensor:
     return low.reshape(prediction.data.batch_shape)
 
 
-def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor, lr: float) -> Confirmation:
+def _of_sets(
+    prediction: Prediction, run: Trajectory, aligned: Tensor, course: Course
+) -> Confirmation:
     """Compare where a sequence selects several tokens."""
     assert prediction.finite is not None
     batch = len(prediction.data.batch_shape)
@@ -243,5 +246,5 @@ def _of_sets(prediction: Prediction, run: Trajectory, aligned: Tensor, lr: float
     unknown, clear = torch.zeros_like(same), torch.ones_like(same)
     settled = _settled(run, run.selection, batch)
     return Confirmation(
-        prediction, run, chosen, same, aligned, own, settled, unknown, clear, lr, None
+        prediction, run, chosen, same, aligned, own, settled, unknown, clear, course, None
     )

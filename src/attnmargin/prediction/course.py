@@ -1,5 +1,6 @@
 """The run that a prediction is about: where it starts, its steps, and how long it is followed."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -7,13 +8,19 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Loss
+from attnmargin.attention.softmax import sequences
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.checks import check_number, check_whole
 from attnmargin.base.errors import InputError
+from attnmargin.base.seeds import seed_of
 from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import METHODS, implied_method
 from attnmargin.training import Trajectory, train
+from attnmargin.training.start import movable_start
+
+# A start of the user's own, in words.
+GIVEN = "from the given start"
 
 
 @final
@@ -27,7 +34,8 @@ class Course:
     lr: Tensor  # (*B,), float64: lengths of steps, or rates of plain descent
     normalize: bool
     steps: int  # how many at most
-    init: tuple[Tensor, ...] | None  # (W,) or (K, Q), (*B, …) each; None: as train begins
+    init: tuple[Tensor, ...] | None  # (W,) or (K, Q), (*B, …) each; None: zero W
+    start: str = "from zero"  # in words
     seed: int = 0
 
     @property
@@ -68,13 +76,14 @@ class Course:
 
     def words(self) -> str:
         """Name the start and the steps of one run, or of a batch."""
-        start = "from zero" if self.parameter == "W" else "from small random K and Q"
-        if self.init is not None:
-            start = "from the given start"
         sizes = sorted(set(self.lr.flatten().tolist()))
         size = " to ".join(f"{x:g}" for x in dict.fromkeys((*sizes[:1], *sizes[-1:])))
         pace = f"steps of length {size}" if self.normalize else f"plain steps at rate {size}"
-        return f"{start}, {pace}"
+        return f"{self.start}, {pace}"
+
+    def pace(self) -> str:
+        """Name the steps alone: their length, or the rate."""
+        return self.words().removeprefix(f"{self.start}, ")
 
 
 def plan(
@@ -97,7 +106,7 @@ def plan(
         raise InputError("normalize", repr(options["normalize"]), "True or False")
     check_whole(steps=options["steps"])
     lr = _rates(options["lr"])
-    init = _start(data, parameter, options["init"])
+    start, init = _start(data, parameter, options["init"], options["seed"])
     batches = [data.batch_shape, lr.shape, *(part.shape[:-2] for part in init or ())]
     try:
         batch = torch.broadcast_shapes(*batches)
@@ -107,12 +116,12 @@ def plan(
     if init is not None:
         init = tuple(part.expand(*batch, *part.shape[-2:]) for part in init)
     own = Course(parameter, p, loss, lr.expand(batch), options["normalize"], options["steps"],
-                 init, options["seed"])  # fmt: skip
+                 init, start, options["seed"])  # fmt: skip
     return data.expand(batch), own
 
 
 def _rates(lr: Array) -> Tensor:
-    if isinstance(lr, str) or callable(lr):
+    if isinstance(lr, str | bool) or callable(lr):
         raise InputError("lr", repr(lr), "a number, or an array of them: one rate for all steps")
     given = finite("lr", floats("lr", lr)).to(torch.float64).cpu()
     if given.ndim == 0:
@@ -122,9 +131,32 @@ def _rates(lr: Array) -> Tensor:
     return given
 
 
-def _start(data: AttentionData, parameter: str, init: Any) -> tuple[Tensor, ...] | None:
+def random_weights(data: AttentionData, count: int, seed: int = 0) -> Tensor:
+    """Draw starts W with normal entries of deviation 1/√d, ``(count, d, d)``."""
+    generator = torch.Generator().manual_seed(seed_of("starts", base=seed))
+    drawn = torch.randn(count, data.d, data.d, generator=generator, dtype=torch.float64)
+    return (drawn / math.sqrt(data.d)).to(data.X)
+
+
+def _start(
+    data: AttentionData, parameter: str, init: Any, seed: int
+) -> tuple[str, tuple[Tensor, ...] | None]:
+    """Return the start in words, and its arrays; K and Q are drawn, each trial's by its place."""
+    random = isinstance(init, str) and init == "random"
+    if parameter == "KQ" and (init is None or random):
+        parts = movable_start(sequences(data), "KQ", None, None, seed).parts()
+        shaped = (part.reshape(*data.batch_shape, *part.shape[-2:]) for part in parts)
+        return "from small random K and Q", tuple(shaped)
+    if random:
+        return "from random weights", (random_weights(data, 1, seed)[0],)
     if init is None:
-        return None
+        return "from zero", None
+    if isinstance(init, str):
+        raise InputError("init", repr(init), "None, 'random', or weights")
+    return GIVEN, _given(data, parameter, init)
+
+
+def _given(data: AttentionData, parameter: str, init: Any) -> tuple[Tensor, ...]:
     count = 2 if parameter == "KQ" else 1
     several = isinstance(init, tuple) or (isinstance(init, list) and count == 2)
     parts = tuple(init) if several else (init,)
@@ -134,7 +166,7 @@ def _start(data: AttentionData, parameter: str, init: Any) -> tuple[Tensor, ...]
     found = tuple(finite("init", floats("init", part, like=data.X)) for part in parts)
     width = found[0].shape[-1] if count == 2 and found[0].ndim else data.d
     for part in found:
-        if part.ndim < 2 or part.shape[-2:] != (data.d, width):
-            needs = f"(*B, {data.d}, {width})"
+        if part.ndim < 2 or part.shape[-2:] != (data.d, width) or width == 0:
+            needs = f"(*B, {data.d}, {width or 'm'})"
             raise InputError("init", f"shape {tuple(part.shape)}", needs)
     return found

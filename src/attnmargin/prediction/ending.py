@@ -17,6 +17,9 @@ from attnmargin.theory.staying import excess_loss, staying_loss
 
 # The first record, and the ratio of one record to the one before.
 _FIRST, _RATIO = 32, 2.0**0.5
+# A selection that is the same since this share of the steps has settled; with this attention of
+# every selected token it is clear.
+_SETTLED, _CLEAR = 0.5, 0.9
 # A run whose net way between two records is a smaller share of its steps goes nowhere.
 _AHEAD = 0.05
 
@@ -36,6 +39,21 @@ class Ending:
     share: Tensor  # least attention of a selected token, with its copies, at W
     resting: Tensor  # bool: the last steps led nowhere
     proof: Proof | None  # at W; None where no theorem is about the steps
+
+    @property
+    def unsettled(self) -> Tensor:
+        """Whether the selection changed late, bool."""
+        return self.settled > _SETTLED * self.steps
+
+    @property
+    def unclear(self) -> Tensor:
+        """Whether some selected token has little attention, bool."""
+        return self.share <= _CLEAR
+
+    @property
+    def calm(self) -> Tensor:
+        """Whether the run keeps growing with a clear selection that has settled, bool."""
+        return ~(self.unsettled | self.unclear | self.resting)
 
     def __getitem__(self, index: Any) -> "Ending":
         """Return members of the batch."""

@@ -27,16 +27,12 @@ from attnmargin.prediction.starts import many_starts
 from attnmargin.prediction.verdict import Verdict
 from attnmargin.selections.composition import optimal_composition, unique_composition
 from attnmargin.selections.local_optimality import locality
+from attnmargin.selections.search import check_limit
 from attnmargin.solvers.entry import solve
 from attnmargin.theory.check import holds
 from attnmargin.theory.facts import PREDICTED, Facts
 from attnmargin.theory.paper_a import assumption_a
 from attnmargin.theory.sets import set_checks
-
-# A selection that is the same since this share of the steps has settled.
-_SETTLED = 0.5
-# Attention of every selected token above which a selection that is not proved may be conjectured.
-_CLEAR = 0.9
 
 
 @one_thread
@@ -80,7 +76,7 @@ def predict(
             are one token with the attention of all.
         parameter: "W" or "KQ".
         p: of mirror descent; 2 is gradient descent.
-        init: where the run starts, as in :func:`attnmargin.train`; zero by default.
+        init: where the run starts, as in :func:`attnmargin.train`, or "random"; zero by default.
         lr: length of the steps, or rate of plain descent; lr and init may have batch dimensions of
             their own, which broadcast with those of the data.
         normalize: whether every step has length lr.
@@ -115,15 +111,20 @@ def predict(
                "seed": seed}  # fmt: skip
     if data.X.device.type != "cpu":
         # Small exact problems, one after the other: the CPU's compiled solvers are for them.
+        options["init"] = _at_home(init)
         home = predict(data.to("cpu"), parameter, p, random_starts=random_starts, loss=loss,
                        head=head, limit=limit, progress=progress, **options)  # fmt: skip
         return home.beside(data)
     if isinstance(head, ScoreHead):
         needs = "the linear head of the data, or a QuadraticHead: its theorems are about these"
         raise InputError("head", "a ScoreHead", needs)
-    chosen = as_head(head)
+    chosen, batch = as_head(head), data.batch_shape
+    check_limit(limit)
     data, course = plan(data, (parameter, p, loss), options)
     if chosen is not None:
+        if random_starts or data.batch_shape != batch:
+            got = "random starts" if random_starts else "a batch of rates or starts"
+            raise InputError("head", f"a head that mixes tokens with {got}", "the linear head")
         return _predict_sets(data, course, norm, chosen)
     facts = Facts(data, parameter, p, loss, limit, progress)
     everywhere = from_every_start(facts)
@@ -140,6 +141,13 @@ def predict(
         data, None, norm, course, facts.best, selection, _solution(data, selection, norm), None,
         verdict.reshape(tuple(data.batch_shape))[()], ending, None, limit, progress, starts,
     )  # fmt: skip
+
+
+def _at_home(init: Any) -> Any:
+    """Move a start to the CPU."""
+    if isinstance(init, tuple | list) and all(isinstance(part, Tensor) for part in init):
+        return tuple(part.cpu() for part in init)
+    return init.cpu() if isinstance(init, Tensor) else init
 
 
 def _power(p: float) -> float:
@@ -159,9 +167,7 @@ def _verdicts(
     data: AttentionData, norm: Norm, ending: Ending, everywhere: Tensor, regular: Tensor
 ) -> NDArray[Any]:
     """Return the verdicts of a batch ``(B,)``; regular is where Assumption A holds."""
-    settled = ending.settled <= _SETTLED * ending.steps
-    likely = settled & ~ending.resting & (ending.share > _CLEAR) & ~ending.proved & ~everywhere
-    likely &= regular
+    likely = ending.calm & regular & ~ending.proved & ~everywhere
     rows = likely.nonzero()[:, 0]
     if len(rows):
         own = merge_copies(data[rows]).data

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import scores, tied_tokens
-from attnmargin.attention.softmax import relative_logits
 from attnmargin.base.places import sequence_words
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
+from attnmargin.margin.implied import implied_norm
 from attnmargin.margin.norms import Frobenius
 from attnmargin.prediction.course import Course
 from attnmargin.prediction.ending import Ending
@@ -45,12 +45,13 @@ def missing_words(data: AttentionData, course: Course, ending: Ending) -> str:
         return _OBSTACLES[obstacle]
     W = ending.W.reshape(1, data.d, data.d)
     step = course.lr.reshape(1)
+    if not course.normalize:
+        kept = "; gradient flow from here is proved to stay" if bool(ending.flow) else ""
+        return f"plain steps of this rate are not covered here{kept}"
     needed = _needed(frame, W, step)
-    higher = _nearest_higher(case, frame)
-    if bool(ending.flow) and not course.normalize:
-        return "plain steps of this rate are not covered; gradient flow from here is"
-    if bool(ending.flow):
+    if bool(ending.flow) and needed is None:
         return f"steps of {float(step):g} are too long for the proof; gradient flow is covered"
+    higher = _nearest_higher(case, frame)
     size = "" if needed is None else f"; a norm of about {needed:,.0f} is needed"
     if higher is None:
         return f"the weights, of norm {float(W.norm()):,.0f}, are too short{size}"
@@ -80,7 +81,7 @@ def _nearest_higher(case: Case, frame: Frame) -> tuple[str, int, float] | None:
     return sequence_words(*(int(x) for x in place)), token, float(slack[row])
 
 
-def undecided_words(data: AttentionData, ending: Ending) -> str:
+def undecided_words(data: AttentionData, course: Course, ending: Ending) -> str:
     """Say why the end of a run of one instance is not known."""
     steps, merged = int(ending.steps), merge_copies(data).data
     tied = tied_tokens(merged)
@@ -89,7 +90,9 @@ def undecided_words(data: AttentionData, ending: Ending) -> str:
         gamma = scores(merged)[tuple(place)]
         tokens = (gamma >= gamma.amax()).nonzero().flatten().tolist()
         where = sequence_words(*place)
-        share = torch.softmax(relative_logits(merged, ending.W.to(merged.X)), -1)[tuple(place)]
+        case = build_case(data, course.loss)
+        logits = case.logits(ending.W.reshape(1, data.d, data.d))
+        share = torch.softmax(logits, -1).reshape(tied.shape + logits.shape[-1:])[tuple(place)]
         shares = ", ".join(f"{float(share[t]):.2f}" for t in tokens)
         return (
             f"tokens {tokens} of {where} tie for the best score, and may share its attention for "
@@ -98,14 +101,14 @@ def undecided_words(data: AttentionData, ending: Ending) -> str:
     if bool(ending.resting):
         length = float(ending.W.norm())
         return f"the weights rest at a finite point, of norm {length:.3g}: they select nothing"
-    if int(ending.settled) > 0.5 * steps:
+    if bool(ending.unsettled):
         return f"the selection changed at step {int(ending.settled):,} of {steps:,}; train longer"
-    if float(ending.share) < 0.9:
+    if bool(ending.unclear):
         return (
             f"after {steps:,} steps some selected token has {float(ending.share):.2g} of its "
             "attention only; train longer"
         )
-    if not bool(locality(merged, ending.selection).local):
+    if not bool(locality(merged, ending.selection, implied_norm(course.parameter, course.p)).local):
         return "the run is with tokens that are not locally optimal; train longer"
     return (
         f"the run selects these tokens since step {int(ending.settled):,}, but the slope of the "

@@ -36,10 +36,13 @@ class PlainRun:
 
 def plain_run(data: AttentionData, course: Course, run: Trajectory) -> PlainRun:
     """Train with autograd from the same start, and compare at the records of a run."""
-    model, batch = _Model(data, course, run), data.batch_shape
+    batch = data.batch_shape
     B = batch.numel()
     steps = torch.zeros(B, dtype=torch.int64)
     agrees, apart = torch.ones(B, dtype=torch.bool), torch.zeros(B, dtype=torch.float64)
+    if B == 0:
+        return PlainRun(*(x.reshape(batch) for x in (steps, agrees, apart)))
+    model = _Model(data, course, run)
     exact, k = torch.ones(B, dtype=torch.bool), 0
     for r, moment in enumerate(run.steps.tolist()):
         while k < moment and bool(exact.any()):
@@ -48,7 +51,7 @@ def plain_run(data: AttentionData, course: Course, run: Trajectory) -> PlainRun:
         if not bool(exact.any()):
             break
         W = model.weights()
-        own = run.W[r].reshape(B, data.d, data.d).double()
+        own = run.W[r].reshape(B, data.d, data.d).double().cpu()
         distance = (W - own).norm(dim=(-2, -1)) / own.norm(dim=(-2, -1)).clamp_min(1.0)
         steps[exact], apart[exact] = moment, torch.maximum(apart, distance)[exact]
         agrees &= ~exact | model.same(W, own) | (distance < _SAME)
@@ -71,7 +74,7 @@ class _Model:
         self.lr = course.lr.reshape(-1, 1, 1)
         score = torch.einsum("bntd,bd->bnt", self.X, self.v).abs().amax(-1)
         self.size = score * self.X.norm(dim=-1).amax(-1) * self.z.norm(dim=-1)
-        start = course.train(data, 0, 1).last if len(run.last) == 2 else (run.W[0],)
+        start = (run.W[0],) if len(run.last) == 1 else course.train(data, 0, 1).last
         self.parts = [x.reshape(B, d, -1).double().cpu().clone() for x in start]
 
     def weights(self) -> Tensor:

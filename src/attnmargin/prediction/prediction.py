@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnmargin.attention.heads import Head
+from attnmargin.attention.heads import Head, QuadraticHead
 from attnmargin.attention.losses import Loss
 from attnmargin.base.display import Summarised, few_words, range_words, tally_words
 from attnmargin.base.errors import InputError
@@ -246,6 +246,7 @@ class Prediction(Summarised):
             self,
             data=self.data[index],
             course=self.course[index],
+            head=self.head.member(index) if isinstance(self.head, QuadraticHead) else self.head,
             best=self.best[index],
             selection=self.selection[index],
             solution=self.solution[index],

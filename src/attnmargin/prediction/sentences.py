@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.explain import explain_infeasible
@@ -97,6 +98,8 @@ def norm_words(prediction: Answer) -> str:
 
 def verdict_sentence(prediction: Answer) -> str:
     """Say how sure the prediction is, and why."""
+    if prediction.data.batch_shape:
+        raise InputError("prediction", "a batch of them", "one of them: prediction[index]")
     ending = prediction.ending
     if ending is None:
         return _of_mixture(prediction)
@@ -110,7 +113,7 @@ def verdict_sentence(prediction: Answer) -> str:
             f"Conjectured: the run selects these tokens since step {int(ending.settled):,} of "
             f"{int(ending.steps):,}, and they are locally optimal. Not proved: {missing}."
         )
-    why = undecided_words(prediction.data, ending)
+    why = undecided_words(prediction.data, prediction.course, ending)
     if prediction.solution.status == Status.INFEASIBLE:
         proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
         why = f"no weights select these tokens together: {proof}; {why}"
@@ -154,7 +157,10 @@ def _from_this_start(prediction: Answer, ending: Ending) -> str:
         why = (
             "the weights are in a funnel around their direction, which they never leave (Theorem B)"
         )
-    parts = [f"Certain {when}: {why}", f"steps of up to {float(prediction.longest):.3g} keep it"]
+    most, pace = float(prediction.longest), "steps"
+    if not prediction.course.normalize:
+        most, pace = float(found.rate), "rates"
+    parts = [f"Certain {when}: {why}", f"{pace} of up to {most:.3g} keep it"]
     share = float(prediction.share)
     if share > 0.0:
         least = f"at least {share:.3g}" if share < 0.999 else f"all but {1.0 - share:.1g}"

@@ -1,6 +1,5 @@
 """What runs from random starts end in, and how often."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -11,9 +10,8 @@ from torch import Tensor
 from attnmargin.base.display import Summarised, share_words
 from attnmargin.base.intervals import share_interval
 from attnmargin.base.progress import Progress
-from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.prediction.course import Course
+from attnmargin.prediction.course import Course, random_weights
 from attnmargin.prediction.ending import follow
 
 
@@ -71,13 +69,6 @@ def many_starts(
     for k, index in enumerate(np.ndindex(*batch)):
         found[index] = _counted(chosen[:, k], proved[:, k])
     return found
-
-
-def random_weights(data: AttentionData, count: int, seed: int = 0) -> Tensor:
-    """Draw starts W with normal entries of deviation 1/√d, ``(count, d, d)``."""
-    generator = torch.Generator().manual_seed(seed_of("starts", base=seed))
-    drawn = torch.randn(count, data.d, data.d, generator=generator, dtype=torch.float64)
-    return (drawn / math.sqrt(data.d)).to(data.X)
 
 
 def _counted(chosen: Tensor, proved: Tensor) -> Starts:

@@ -44,7 +44,7 @@ def prediction_record(
         results.append(entry)
     if len(results) == 1:
         results[0]["headline"] = _headline(prediction, words)
-    if words is not None:
+    if words is not None and not prediction.data.batch_shape:
         results[0]["words"] = selected_words(words, prediction.chosen)
     return {
         "parameter": prediction.parameter,
@@ -76,13 +76,17 @@ def _member(one: Prediction, index: tuple[int, ...]) -> dict[str, Any]:
         "selection": one.selection.tolist(),
         "best": one.best.tolist(),
         "since": int(one.since),
-        "longest step": number(one.longest),
-        "share": number(one.share),
+        "longest step": number(one.longest) if _has_proof(one) else None,
+        "share": number(one.share) if _has_proof(one) else None,
         "margin": number(one.margin),
         "gap": number(one.solution.certificate.gap),
         "support": _tokens(one) if status == Status.OPTIMAL else [],
         "starts": None if one.random_starts is None else _starts(one.starts),
     }
+
+
+def _has_proof(one: Prediction) -> bool:
+    return one.ending is not None and bool(one.ending.proved)
 
 
 def _alternatives(one: Prediction) -> dict[str, Any]:

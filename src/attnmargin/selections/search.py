@@ -208,7 +208,7 @@ def local_selections(
     norm, data = as_norm(norm), merge_copies(data).data
     visible = _visible(data)
     total = math.prod(len(tokens) for tokens in visible)
-    _check_limit(limit)
+    check_limit(limit)
     tally = _Tally(data, norm)
     report = progress or (lambda done, all: None)
     if total <= (_walked(visible, norm) if limit is None else limit):
@@ -228,7 +228,7 @@ def only_local(data: AttentionData, norm: Norm, *, limit: int | None = None) -> 
     """
     data = merge_copies(data).data
     visible, tally = _visible(data), _Tally(data, norm)
-    _check_limit(limit)
+    check_limit(limit)
     most = _solved(visible, norm) if limit is None else limit
     if math.prod(len(tokens) for tokens in visible) > most:
         return False
@@ -254,7 +254,8 @@ def _neighbours(best: Tensor, visible: list[Tensor]) -> Tensor:
     return torch.stack(rows).reshape(-1, *best.shape)
 
 
-def _check_limit(limit: int | None) -> None:
+def check_limit(limit: int | None) -> None:
+    """Raise InputError unless a limit is a number of selections, or None."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise InputError("limit", f"{limit!r}", "a number of selections, at least 1")
 

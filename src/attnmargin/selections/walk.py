@@ -91,13 +91,8 @@ def _arrays(data: AttentionData, level: float) -> tuple[object, ...]:
     inner = data.z.shape[:-1]
     every = torch.arange(T).reshape(T, *[1] * len(inner)).expand(T, *inner)
     seen = ~flat.unseen()[0]
-    allowed = every.where(_seen(data, seen, every), optimal_tokens(data))
+    allowed = every.where(seen.mT.reshape(every.shape), optimal_tokens(data))
     high = high_tokens(data, allowed).reshape(T, N, T).transpose(0, 1)
     best = optimal_tokens(data).flatten()
     arrays = (gram, scale, seen, high, best)
     return (*(x.contiguous().numpy() for x in arrays), level)
-
-
-def _seen(data: AttentionData, seen: Tensor, every: Tensor) -> Tensor:
-    """Whether a query sees the token, ``(T, n)`` or ``(T, n, K)``."""
-    return seen.mT.reshape(every.shape)

@@ -233,7 +233,7 @@ def _training(prediction: Prediction, words: Words, result: Confirmation) -> str
         text += f" {plain_words(result.plain)}"
     share = float(predicted_share(prediction, result.run.W[-1]).mean())
     rows = [
-        ["steps", f"{result.steps:,}", f"each of length {result.lr:g}, the first one too"],
+        ["steps", f"{result.steps:,}", result.course.pace()],
         ["attention of the predicted tokens", f"{share:.6f}", "mean over sequences; 1 is all"],
     ]  # fmt: skip
     curves = [

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Loss
-from attnmargin.attention.score import optimal_tokens
+from attnmargin.attention.score import optimal_tokens, value_rounding
 from attnmargin.attention.softmax import Objective, objective
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
@@ -33,6 +33,13 @@ class Case:
     def goal(self) -> Objective:
         """The loss of a linear head."""
         return objective(self.data, "linear", self.loss)
+
+    @cached_property
+    def doubt(self) -> Tensor:
+        """Within which distance scores of a sequence count as equal, ``(B, N)``."""
+        assert self.data.v is not None
+        flat = self.goal.flat
+        return value_rounding(flat.relative, self.data.v.expand(len(flat.X), -1)).amax(-1)
 
     @cached_property
     def best(self) -> Tensor:

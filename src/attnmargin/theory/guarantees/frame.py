@@ -81,13 +81,14 @@ class Frame:
         return rows.gather(-1, self.place).where(self.there, 0.0)
 
 
-def build_frame(goal: Objective, solution: Solution, weight: Tensor) -> Frame:
+def build_frame(goal: Objective, solution: Solution, weight: Tensor, doubt: Tensor) -> Frame:
     """Build the frame of a solved selection; tensors of the goal and the solution have batch B.
 
     Args:
         goal: the loss of a linear head.
         solution: of the selection's :func:`token_problem`, in the Frobenius norm, batch ``(B,)``.
         weight: ``(B, N, T)``, log of the number of copies of a token, over that of the chosen one.
+        doubt: ``(B, N)``, within which distance scores count as equal.
     """
     assert goal.gamma is not None
     assert goal.rise is not None
@@ -98,6 +99,8 @@ def build_frame(goal: Objective, solution: Solution, weight: Tensor) -> Frame:
     own, other = (x.expand(B, N * (T - 1)).clamp_min(0) for x in (names.chosen, names.other))
     rise = goal.rise.flatten(1)
     gap = rise.gather(-1, sequence * T + own) - rise.gather(-1, sequence * T + other)
+    # A score that is lower by rounding only is not lower.
+    gap = gap.where(gap > doubt.gather(-1, sequence), gap.clamp_max(0.0))
     level = goal.gamma.flatten(1).gather(-1, sequence * T + own)
     seen = goal.gamma.masked_fill(goal.flat.unseen(), torch.nan)
     low, high = seen.nan_to_num(torch.inf).amin(-1), seen.nan_to_num(-torch.inf).amax(-1)

@@ -27,11 +27,9 @@ class Funnel:
 
     proved: Tensor  # bool
     tube: Tube  # g₀, Θ, ‖V‖, R and b
-    rate: Tensor  # τ
     share: Tensor  # least attention of a selected token for ever
     log_gradient: Tensor  # log of a bound of ‖∇L‖ for ever
     longest: Tensor  # longest step for which the inequality was found to hold, if it was measured
-    distance: Tensor  # ρ₀ = ‖r₀‖, from above
 
 
 def funnel_at(frame: Frame, W: Tensor, step: Tensor, *, measured: bool = True) -> Funnel:
@@ -65,10 +63,10 @@ def funnel_at(frame: Frame, W: Tensor, step: Tensor, *, measured: bool = True) -
     base = m - moved - unsure - noise.unsqueeze(-1) * size - frame.weight
     out = _searched(frame, base, (g, zeta, rho), (step, measured), usable)
     proved = usable & (out[:, 0] > 0) & (g > 0)
-    R, b, tau, share, log_gradient, longest = out.unbind(-1)
+    R, b, _, share, log_gradient, longest = out.unbind(-1)
     off = (W.flatten(1).norm(dim=-1) ** 2 - g**2 / frame.theta2).clamp_min(0.0).sqrt() + rho
     tube = Tube(g, frame.theta2.sqrt(), off, R, b)
-    return Funnel(proved, tube, tau, share, log_gradient, longest, rho)
+    return Funnel(proved, tube, share, log_gradient, longest)
 
 
 def _searched(

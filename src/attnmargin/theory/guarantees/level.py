@@ -31,7 +31,6 @@ class Level:
     """What the loss at a point proves; tensors ``(B,)``."""
 
     proved: Tensor  # bool
-    excess: Tensor  # (L − L⋆) / (L₂ − L⋆)
     longest: Tensor  # ℓ_A
     share: Tensor  # least attention of a best token for ever; may be negative
     gradient: Tensor  # bound of ‖∇L‖ for ever
@@ -65,14 +64,13 @@ def level_at(case: Case, logits: Tensor, W: Tensor, step: Tensor) -> Level:
     wide = _widest(goal, solution, away)
     theta = (1.0 / solution.certificate.upper).to(wide)
     rises = goal.loss.log_slope(first - bound).exp()
-    known = torch.isfinite(bent) & (gap > 0).all(-1) & solution.feasible
+    known = torch.isfinite(bent) & (gap > case.doubt).all(-1) & solution.feasible
     proved = known & (excess < _SAFE * level)
     kappa = torch.maximum(rises, goal.loss.log_slope(first).exp())
     length = solution.problem.lengths().where(solution.problem.mask, 0.0)
     longest_row = length.amax(-1) if length.shape[-1] else torch.zeros_like(theta)
     return Level(
         proved,
-        (excess / level).nan_to_num(nan=0.0),
         _SAFE * _longest(theta, bent, wide),
         1.0 - away.amax(-1),
         (kappa * pull).mean(-1) * longest_row,

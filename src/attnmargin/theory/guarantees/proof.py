@@ -147,7 +147,7 @@ def guarantee(
     if data.v is None:
         raise InputError("data", "no head v", "a linear head: the theorems are about its scores")
     step = check_number("step", step, "a length of at least 0")
-    if step < 0.0:
+    if not step >= 0.0:
         raise InputError("step", f"{step:g}", "a length of at least 0")
     W = flat_weights(data, W).to(torch.float64)
     case = build_case(data, loss)
@@ -237,6 +237,6 @@ def build_selected(case: Case, chosen: Tensor) -> Frame:
         return case.kept[1]
     counts = case.log_count
     own = counts.gather(-1, chosen.reshape(*counts.shape[:2], 1))
-    frame = build_frame(case.goal, case.solve(chosen), counts - own)
+    frame = build_frame(case.goal, case.solve(chosen), counts - own, case.doubt)
     case.kept = (chosen, frame)
     return frame
