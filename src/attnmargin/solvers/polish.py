@@ -24,6 +24,8 @@ from attnmargin.margin.support import needs_polish
 _STEPS = 40
 # Largest change in one step, relative to the largest number; least entry in a curvature.
 _LONGEST, _SMALL = 0.5, 1e-30
+# A step that changes W by less, relative to its largest entry, is the last.
+_STILL = 1e-15
 # Relative regularisation of the diagonal, for equal rows.
 _REGULAR = 1e-15
 # Members with more entries in their rows, M · d · e, are left as they are.
@@ -37,12 +39,15 @@ def unclear(solution: Solution) -> Tensor:
     return needs_polish(solution.problem, solution.norm, W, solution.dual) & finite
 
 
-def polished(solution: Solution, power: float) -> Solution:
-    """Replace unclear members by Newton's solution where that is clear."""
+def polished(solution: Solution, power: float) -> tuple[Solution, Tensor]:
+    """Replace unclear members by Newton's solution where that is clear.
+
+    Returns the solution, and which members are still unclear, bool ``(*B,)``.
+    """
     d, e = solution.problem.shape
     asked = unclear(solution)
     if not bool(asked.any()) or solution.problem.M * d * e > _LARGE:
-        return solution
+        return solution, asked
     members = solution[asked]
     W, dual = _newton(members, power)
     dtype = solution.W.dtype
@@ -50,7 +55,9 @@ def polished(solution: Solution, power: float) -> Solution:
     check = certify(members.problem, members.norm, W, dual)
     new = replace(members, W=W, dual=dual, certificate=check)
     better = new.optimal & ~unclear(new)
-    return put(solution, asked, new, better)
+    left = asked.clone()
+    left[asked] = ~better
+    return put(solution, asked, new, better), left
 
 
 def put(solution: Solution, where: Tensor, new: Solution, better: Tensor) -> Solution:
@@ -85,8 +92,14 @@ def _newton(solution: Solution, p: float) -> tuple[Tensor, Tensor]:
     b = (b / length[..., 0]).where(held, 0.0)
     dual = (solution.dual.to(torch.float64) * length[..., 0]).where(held, 0.0)
     W = _follow(A, dual, p)[0]
+    live = torch.arange(len(W), device=W.device)
     for _ in range(_STEPS):
-        W, dual = _step(A, b, W, dual, p)
+        before = W[live]
+        W[live], dual[live] = _step(A[live], b[live], before, dual[live], p)
+        moved = (W[live] - before).abs().amax(-1) > _STILL * W[live].abs().amax(-1)
+        live = live[moved]
+        if len(live) == 0:
+            break
     W = W.unflatten(-1, problem.shape)
     return W * value.unsqueeze(-1), dual / length[..., 0]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius, Lp
 from attnmargin.margin.solution import Solution
-from attnmargin.solvers.polish import polished, unclear
+from attnmargin.solvers.polish import polished
 
 
 def settled(solution: Solution) -> Solution:
@@ -16,8 +16,8 @@ def settled(solution: Solution) -> Solution:
     if isinstance(norm, Frobenius) or norm == Lp(2.0):
         asked = inaccurate(solution)
     elif isinstance(norm, Lp):
-        solution = polished(solution, norm.p)
-        asked = inaccurate(solution) | _broken(solution) | unclear(solution)
+        solution, left = polished(solution, norm.p)
+        asked = inaccurate(solution) | _broken(solution) | left
     else:
         asked = inaccurate(solution) | _broken(solution)
     if not bool(asked.any()):
