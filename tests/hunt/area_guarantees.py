@@ -44,7 +44,7 @@ def _perfect(group: Group) -> Group:
 def _vanishing(group: Group) -> list[Case]:
     """The slope of the squared loss vanishes at a score of one: with that, nothing is proved."""
     data = group.data()
-    verdict = am.predict(data, loss="squared").verdict
+    verdict = am.predict(data, loss="squared", steps=1).verdict
     cases = []
     for k in range(len(group)):
         wrong = verdict[k] == am.Verdict.GUARANTEED
@@ -99,7 +99,7 @@ def _compared(group: Group, rng: np.random.Generator) -> list[Case]:
     if not keep:
         return []
     data = group.data()[keep]
-    prediction = am.predict(data, loss=str(rng.choice(_LOSSES)))
+    prediction = am.predict(data, loss=str(rng.choice(_LOSSES)), steps=1)
     places, starts = [], []
     for j in range(len(keep)):
         if prediction.verdict[j] == am.Verdict.GUARANTEED:

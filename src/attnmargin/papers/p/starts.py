@@ -56,11 +56,13 @@ def _claims(results: Results) -> list[Claim]:
 
 
 def _measurements(results: Results) -> list[Measurement]:
+    words = {"selections": "selections per instance, mean",
+             "zero": "share of instances whose run from zero ends where most do"}  # fmt: skip
     return [
-        Measurement(f"d = {d}: share of instances whose run from zero ends where most do",
-                    float(results[f"d{d}"]["zero"].mean()))
+        Measurement(f"d = {d}: {text}", float(results[f"d{d}"][name].mean()))
+        for name, text in words.items()
         for d in _WIDTHS
-    ]  # fmt: skip
+    ]
 
 
 def _pictures(results: Results) -> list[Picture]:
