@@ -81,9 +81,9 @@ def test_mixtures_have_a_finite_part_and_training_finds_both() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("d", "trials"), [(5, 60), (10, 60), (20, 60)])
+@pytest.mark.parametrize(("d", "trials"), [(5, 40), (10, 40), (20, 40)])
 def test_guarantees_are_kept(d: int, trials: int) -> None:
-    """180 instances on the sphere in all: n = T = 5, training from zero."""
+    """120 instances on the sphere in all: n = T = 5, training from zero."""
     data = am.random_data(5, 5, d, trials=trials, name="A:verdicts")
     prediction = am.predict(data)
     result = am.confirm(prediction, steps=20_000)

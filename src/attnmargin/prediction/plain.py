@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnmargin.attention.losses import as_loss
 from attnmargin.attention.softmax import sequences
+from attnmargin.base.compiled import one_thread
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.prediction.course import Course
 from attnmargin.training import Trajectory
@@ -34,6 +35,7 @@ class PlainRun:
     apart: Tensor  # largest relative distance of the weights until then
 
 
+@one_thread
 def plain_run(data: AttentionData, course: Course, run: Trajectory) -> PlainRun:
     """Train with autograd from the same start, and compare at the records of a run."""
     batch = data.batch_shape
