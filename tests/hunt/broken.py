@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from attnmargin.theory.guarantees import funnel, level, proof
 from attnmargin.theory.guarantees.frame import Frame
 from tests.hunt.answers import Answer
@@ -115,6 +117,7 @@ def caught(name: str, count: int = _BATCHES, seed: int = 77) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the instances are tiny
     table: dict[str, Any] = {}
     for name in BROKEN:
         table[name] = caught(name)
