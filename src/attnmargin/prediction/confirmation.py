@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.score import scores
-from attnmargin.attention.softmax import probabilities, relative_logits
+from attnmargin.attention.softmax import probabilities
 from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind
 from attnmargin.base.display import Summarised, range_words, share_words
@@ -190,14 +190,11 @@ def _course(prediction: Prediction, lr: Array | None, init: Any, seed: int | Non
 
 def _first_of_equal(prediction: Prediction, run: Trajectory) -> Tensor:
     """The most likely tokens, of equal ones the first, int ``(R, *B, n)``."""
-    copies = merge_copies(prediction.data)
-    if not bool(copies.any.any()):
+    case, d = build_case(prediction.data, prediction.loss), prediction.data.d
+    if not bool(case.log_count.any()):
         return run.selection
-    logits = torch.stack([relative_logits(prediction.data, W) for W in run.W])
-    count = copies.count.clamp_min(1).to(logits).log()
-    chosen = (logits + count).argmax(-1)
-    first = copies.first.expand(*logits.shape).gather(-1, chosen.unsqueeze(-1))
-    return first[..., 0]
+    chosen = [case.selected(case.logits(W.reshape(-1, d, d).double())) for W in run.W]
+    return torch.stack(chosen).reshape(run.selection.shape)
 
 
 def _clear(prediction: Prediction, W: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.arrays import Array, finite, floats
-from attnmargin.base.checks import check_number, check_whole
+from attnmargin.base.checks import check_whole
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
 from attnmargin.base.words import counted
@@ -76,14 +76,13 @@ class Course:
 
     def words(self) -> str:
         """Name the start and the steps of one run, or of a batch."""
-        sizes = sorted(set(self.lr.flatten().tolist()))
-        size = " to ".join(f"{x:g}" for x in dict.fromkeys((*sizes[:1], *sizes[-1:])))
-        pace = f"steps of length {size}" if self.normalize else f"plain steps at rate {size}"
-        return f"{self.start}, {pace}"
+        return f"{self.start}, {self.pace()}"
 
     def pace(self) -> str:
         """Name the steps alone: their length, or the rate."""
-        return self.words().removeprefix(f"{self.start}, ")
+        sizes = sorted(set(self.lr.flatten().tolist()))
+        size = " to ".join(f"{x:g}" for x in dict.fromkeys((*sizes[:1], *sizes[-1:])))
+        return f"steps of length {size}" if self.normalize else f"plain steps at rate {size}"
 
 
 def plan(
@@ -124,8 +123,6 @@ def _rates(lr: Array) -> Tensor:
     if isinstance(lr, str | bool) or callable(lr):
         raise InputError("lr", repr(lr), "a number, or an array of them: one rate for all steps")
     given = finite("lr", floats("lr", lr)).to(torch.float64).cpu()
-    if given.ndim == 0:
-        check_number("lr", float(given), "a positive number")
     if not bool((given > 0).all()):
         raise InputError("lr", f"{float(given.min()):g}", "positive numbers")
     return given

@@ -49,13 +49,25 @@ def only_one(facts: Facts) -> Check:
     )
 
 
+def cone(delta: Tensor, value: Tensor, A: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute μ and R of the cone of Theorem 7, eqs. (67) and (74), ``(*B,)`` each.
+
+    Args:
+        delta: half the distance of the nearest non-support token to the margin.
+        value: ``‖W_mm‖``.
+        A: the largest ``‖x_it z_iᵀ‖ ‖W_mm‖``.
+        scores: T times the range of the scores over their least gap to support tokens.
+    """
+    mu = 0.125 * (delta.clamp_max(0.5) / A) ** 2
+    far = torch.maximum(torch.full_like(delta, 2.0), 1.0 / delta)
+    return mu, far * value * (64.0 * A * scores).log()
+
+
 def theorem_7(facts: Facts) -> Check:
     """Check Theorem 7: local convergence, with the cone of eqs. (67) and (74)."""
     delta, value = slack(facts), Frobenius().value(facts.solution.W)
-    A = largest_pair(facts) * value
-    mu = 0.125 * (delta.clamp_max(0.5) / A) ** 2
-    ratio = 64.0 * facts.data.T * facts.score_range * A / support_gap(facts)
-    R = torch.maximum(torch.full_like(delta, 2.0), 1.0 / delta) * value * ratio.log()
+    scores = facts.data.T * facts.score_range / support_gap(facts)
+    mu, R = cone(delta, value, largest_pair(facts) * value, scores)
     return Check(
         "A",
         "Theorem 7",

@@ -22,6 +22,7 @@ from attnmargin.plot.panels import Panel, Picture
 from attnmargin.prediction.entry import predict
 from attnmargin.prediction.plain import plain_run
 from attnmargin.prediction.prediction import Prediction
+from attnmargin.theory.paper_a_local import cone
 from attnmargin.training.measures import correlation
 
 _SHAPES = ((5, 5, 5), (6, 8, 10), (5, 5, 20), (10, 10, 20))
@@ -89,9 +90,7 @@ def _constants(data: AttentionData, found: Prediction) -> tuple[torch.Tensor, to
     own = gamma.gather(-1, found.selection.unsqueeze(-1))
     gap = (own - gamma.where(found.support, -torch.inf)).amin((-2, -1))
     spread = (gamma.amax(-1) - gamma.amin(-1)).amax(-1)
-    mu = 0.125 * (delta.clamp_max(0.5) / A) ** 2
-    ratio = 64.0 * data.T * spread * A / gap
-    return mu, torch.maximum(torch.full_like(delta, 2.0), 1.0 / delta) * value * ratio.log()
+    return cone(delta, value, A, data.T * spread / gap)
 
 
 def _proved(arrays: Arrays, moment: float = _STEPS) -> NDArray[np.bool_]:
