@@ -17,7 +17,8 @@ def test_ties_behind_an_offset_are_ties(columns: list[int]) -> None:
     data = am.AttentionData(X, np.array([[1.0, 0.3, 0.2]])[:, columns], [1], [0.1] * 3)
     assert bool(am.selections.tied_tokens(data).all())
     prediction = am.predict(data, steps=3000)
-    assert prediction.verdict == am.Verdict.UNDECIDED
+    assert prediction.selection.tolist() == [[True, True, False]]
+    assert prediction.verdict == am.Verdict.FROM_START
     assert "tie for the best score" in prediction.explain()
 
 

@@ -78,9 +78,14 @@ def tied_tokens(data: AttentionData) -> Tensor:
         >>> am.selections.tied_tokens(data).tolist()
         [True, False]
     """
+    return best_tokens(data).sum(-1) > 1
+
+
+def best_tokens(data: AttentionData) -> Tensor:
+    """Find all visible tokens with the largest score, up to rounding: bool ``(*B, n, T)``."""
     gamma = scores(data)
     near = gamma >= gamma.amax(-1, keepdim=True) - score_rounding(data)
-    return (near & torch.isfinite(gamma)).sum(-1) > 1
+    return near & torch.isfinite(gamma)
 
 
 def refuse_ties(data: AttentionData, argument: str, needs: str) -> None:
@@ -89,9 +94,8 @@ def refuse_ties(data: AttentionData, argument: str, needs: str) -> None:
     if not bool(tied.any()):
         return
     place = tied.nonzero()[0].tolist()
-    gamma = scores(data)[tuple(place)]
-    near = gamma >= gamma.amax() - score_rounding(data)[tuple(place)]
-    tokens, best = near.nonzero().flatten().tolist(), float(gamma.amax())
+    best = float(scores(data)[tuple(place)].amax())
+    tokens = best_tokens(data)[tuple(place)].nonzero().flatten().tolist()
     where = place_words(place, len(data.batch_shape))
     got = f"tokens {tokens} with the same best score {best:g} in {where}"
     raise InputError(argument, got, needs)

@@ -185,6 +185,56 @@ def token_problem(X: Array, z: Array, selection: Array, mask: Array | None = Non
     return _rows(pairs, _queries(X, z), layout, (~pairs.tied).to(X.dtype))
 
 
+def set_problem(X: Tensor, z: Tensor, sets: Tensor, mask: Tensor | None = None) -> MarginProblem:
+    """Build the SVM of sets whose shares are free: each of their tokens beats all others.
+
+        (x_iα − x_it)ᵀ W z_i ≥ 1   for every α of the set and every visible t outside it
+
+    Without the equalities of :func:`token_problem`: what is selected is the set as a whole.
+
+    Args:
+        X, z, mask: as in :func:`token_problem`, checked.
+        sets: bool ``(*B, n, T)`` or ``(*B, n, K, T)``.
+
+    Returns:
+        A problem with ``M = n · K · S · T`` rows, S the size of the largest set.
+    """
+    chosen = _selected(sets, X, z)
+    layout = _layout(X, z, chosen, mask)
+    chosen = chosen.expand(layout.tokens)
+    visible = _visible(X, mask, layout)
+    seen = torch.ones_like(chosen) if visible is None else visible
+    inside = chosen & seen
+    order = inside.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
+    own = order[..., : max(int(inside.sum(-1).max()), 1)]
+    tokens = layout.spread(X, per_query=False)
+    members = tokens.gather(-2, own.unsqueeze(-1).expand(*own.shape, X.shape[-1]))
+    left = members.unsqueeze(-2) - tokens.unsqueeze(-3)
+    exists = inside.gather(-1, own).unsqueeze(-1) & (seen & ~chosen).unsqueeze(-2)
+    names = _set_names(own, layout)
+    query = _queries(X, z)
+    bound = torch.ones_like(left[..., 0]).flatten(-4)
+    return MarginProblem(
+        left.flatten(-5, -2),
+        query.expand(*layout.batch, *query.shape[-2:]),
+        bound,
+        torch.zeros_like(bound, dtype=torch.bool),
+        exists.flatten(-4),
+        names,
+    )
+
+
+def _set_names(own: Tensor, layout: _Layout) -> RowNames:
+    """Name the rows by sequence, query, token of the set and other token."""
+    size = (layout.n, layout.K, own.shape[-1], layout.T)
+    steps = [torch.arange(count, device=own.device) for count in size]
+    sequence, position, _, other = torch.meshgrid(*steps, indexing="ij")
+    position = position if layout.K > 1 else torch.full_like(position, -1)
+    chosen = own.unsqueeze(-1).expand(*own.shape, layout.T)
+    names = (sequence.flatten(), position.flatten(), chosen.flatten(-4), other.flatten())
+    return RowNames(*names)
+
+
 def finite_problem(
     X: Array, z: Array, probability: Array, mask: Array | None = None
 ) -> MarginProblem:

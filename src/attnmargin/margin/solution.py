@@ -270,8 +270,10 @@ def _of_tokens(solution: Solution, marked: Tensor) -> Tensor:
         raise InputError("solution", "one without pairs of tokens", "that of a token_problem")
     Q = problem.query.shape[-2]
     rows = (*batch, Q, problem.M // Q)
-    guards = torch.zeros(*rows[:-1], rows[-1] + 1, dtype=torch.bool, device=problem.left.device)
+    several = min(names.other.numel(), names.chosen.numel()) > 0
+    T = int(max(names.other.max(), names.chosen.max())) + 1 if several else rows[-1] + 1
+    count = torch.zeros(*rows[:-1], T, dtype=torch.int64, device=problem.left.device)
     other = names.other.expand(*batch, problem.M).reshape(rows)
-    guards.scatter_(-1, other, marked.reshape(rows))
+    guards = count.scatter_add(-1, other, marked.reshape(rows).long()) > 0
     K = int(names.position.max()) + 1
     return guards.unflatten(-2, (Q // K, K)) if K > 0 else guards

@@ -159,7 +159,6 @@ def predicted_share(prediction: Prediction, W: Tensor) -> Tensor:
     Tokens that equal a predicted one count too.
     """
     s, chosen = probabilities(prediction.data, W), prediction.chosen
-    if prediction.selection.dtype != torch.bool:
-        first = merge_copies(prediction.data).first
-        chosen = first == prediction.selection.unsqueeze(-1)
+    if prediction.head is None:
+        chosen = chosen.gather(-1, merge_copies(prediction.data).first)
     return s.where(chosen, 0.0).sum(-1).where(s.sum(-1) > 0, 1.0)

@@ -151,7 +151,10 @@ def confirm(
     selection = _first_of_equal(prediction, run)
     batch = len(prediction.data.batch_shape)
     clear = _clear(prediction, run.W[-1])
-    same = (selection[-1] == prediction.selection).flatten(batch).all(-1) & clear
+    if prediction.selection.dtype == torch.bool:  # tied tokens are selected together
+        clear = torch.ones_like(clear)
+    own = prediction.chosen.gather(-1, selection[-1].unsqueeze(-1))
+    same = own.flatten(batch).all(-1) & clear
     return Confirmation(
         prediction,
         run,

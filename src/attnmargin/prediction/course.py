@@ -16,6 +16,7 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import METHODS, implied_method
+from attnmargin.margin.norms import mirror, power_norm
 from attnmargin.training import Trajectory, train
 from attnmargin.training.start import movable_start
 
@@ -73,6 +74,11 @@ class Course:
             seed=self.seed,
             **options,
         )
+
+    def way(self, before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> Tensor:
+        """Compute how far weights went, in the norm of their steps, ``(B,)``."""
+        first, last = (mirror(x[0].double(), self.p) for x in (before, after))
+        return power_norm(last - first, self.p / (self.p - 1.0))[..., 0, 0]
 
     def words(self) -> str:
         """Name the start and the steps of one run, or of a batch."""

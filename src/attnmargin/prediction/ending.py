@@ -9,9 +9,11 @@ from torch import Tensor
 
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.margin.norms import mirror, power_norm
+from attnmargin.margin.implied import implied_norm
 from attnmargin.prediction.course import Course
-from attnmargin.theory.guarantees.case import build_case
+from attnmargin.prediction.onward import follow_on
+from attnmargin.selections.local_optimality import locality
+from attnmargin.theory.guarantees.case import Case, build_case
 from attnmargin.theory.guarantees.proof import Proof, is_proved, prove
 from attnmargin.theory.staying import excess_loss, staying_loss
 
@@ -31,13 +33,16 @@ class Ending:
 
     selection: Tensor  # int (*B, n): of equal tokens the first
     proved: Tensor  # bool: steps like those before end in this selection
+    together: Tensor  # bool: they end in the best tokens, and how tied ones share is not proved
     flow: Tensor  # bool: gradient flow, or mirror flow, from here keeps this selection
+    onward: Tensor  # the norm at which the run, followed on in long steps, is proved; else infinite
     since: Tensor  # int: the record of the proof; −1 where there is none
     settled: Tensor  # int: the record since which the selection is the same
     steps: Tensor  # int: steps taken
     W: Tensor  # (*B, d, d) there, float64
     share: Tensor  # least attention of a selected token, with its copies, at W
     resting: Tensor  # bool: the last steps led nowhere
+    parted: Tensor  # bool: settled where it may stay, and long steps lead to other tokens
     proof: Proof | None  # at W; None where no theorem is about the steps
 
     @property
@@ -53,7 +58,7 @@ class Ending:
     @property
     def calm(self) -> Tensor:
         """Whether the run keeps growing with a clear selection that has settled, bool."""
-        return ~(self.unsettled | self.unclear | self.resting)
+        return ~(self.unsettled | self.unclear | self.resting | self.parted)
 
     def __getitem__(self, index: Any) -> "Ending":
         """Return members of the batch."""
@@ -98,12 +103,6 @@ def _moments(steps: int) -> list[int]:
     return [*found, steps]
 
 
-def _way(course: Course, before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> Tensor:
-    """How far the weights are from where they were, in the length of their steps, ``(B,)``."""
-    first, last = (mirror(x[0].double(), course.p) for x in (before, after))
-    return power_norm(last - first, course.p / (course.p - 1.0))[..., 0, 0]
-
-
 @final
 class _Runs:
     """The runs of a batch, and what is known of each."""
@@ -113,7 +112,8 @@ class _Runs:
         B = data.batch_shape.numel()
         self.last = course.train(data, 0, 1).last
         self.live = torch.arange(B)
-        self.proved, self.resting = (torch.zeros(B, dtype=torch.bool) for _ in range(2))
+        self.proved, self.together, self.resting = torch.zeros(3, B, dtype=torch.bool)
+        self.since = torch.full((B,), -1)
         self.steps, self.settled = (torch.zeros(B, dtype=torch.int64) for _ in range(2))
         self.length = course.lr.clone()
         self.W = torch.zeros(B, data.d, data.d, dtype=torch.float64)
@@ -131,7 +131,7 @@ class _Runs:
         before = tuple(x[rows] for x in self.last)
         run = course.train(part, count, max(count, 1), before)
         if count > 0 and course.normalize:
-            self.resting[rows] = _way(course, before, run.last) < _AHEAD * count * course.lr
+            self.resting[rows] = course.way(before, run.last) < _AHEAD * count * course.lr
         for whole, own in zip(self.last, run.last, strict=True):
             whole[rows] = own
         W, case = run.W[-1].double(), self.case.take(rows)
@@ -140,8 +140,12 @@ class _Runs:
         self.settled[rows] = torch.where(changed, moment, self.settled[rows])
         self.selection[rows], self.W[rows], self.steps[rows] = chosen, W, moment
         if self.provable:
-            found, self.length[rows] = is_proved(case, W, course.lr, not course.normalize, ~changed)
-            self.proved[rows] = found
+            found, together, self.length[rows] = is_proved(
+                case, W, course.lr, not course.normalize, ~changed
+            )
+            new = found | (together & ~self.together[rows])
+            self.since[rows] = self.since[rows].where(~new, moment)
+            self.proved[rows], self.together[rows] = found, together | self.together[rows]
             self.live = rows[~found]
 
     def _part(self, rows: Tensor) -> tuple[AttentionData, Course]:
@@ -153,26 +157,60 @@ class _Runs:
         """Return where the runs are, with the proofs."""
         case, logits = self.case, self.case.logits(self.W)
         share = torch.softmax(logits, -1).amax(-1).amin(-1)
-        found, selection, flow = None, self.selection, self._kept(logits)
+        found, selection, flow = None, self.selection, self._kept(case, logits)
+        inner = (...,) + (None,) * (selection.ndim - 1)
+        sure = self.proved | self.together
         if self.provable:
-            found = prove(case, self.W, self.length.where(self.proved, 0.0))
+            found = prove(case, self.W, self.length.where(sure, 0.0))
             flow = found.proved
-            inner = (...,) + (None,) * (selection.ndim - 1)
             selection = found.selection.where(self.proved[inner], selection)
-        since = self.steps.where(self.proved, -1)
+            self.together &= found.together
+        onward, further = self._onward(~(sure | self.resting))
+        other = torch.isfinite(onward) & (further != selection).flatten(1).any(-1)
+        parted = other & (self.settled <= _SETTLED * self.steps) & (share > _CLEAR)
+        parted[parted.clone()] = self._may_stay(parted, selection)
+        selection = further.where((other & ~parted)[inner], selection)
+        together, resting = self.together & ~self.proved, self.resting & ~sure
         return Ending(
-            selection, self.proved, flow, since, self.settled, self.steps, self.W, share,
-            self.resting & ~self.proved, found,
+            selection, self.proved, together, flow, onward, self.since, self.settled, self.steps,
+            self.W, share, resting, parted, found,
         )  # fmt: skip
 
-    def _kept(self, logits: Tensor) -> Tensor:
+    def _onward(self, open_: Tensor) -> tuple[Tensor, Tensor]:
+        """Follow runs on: the norms where they are proved, else infinite, and their selections."""
+        norm = torch.full_like(self.length, torch.inf)
+        further, rows = self.selection.clone(), open_.nonzero()[:, 0]
+        if len(rows):
+            data, course = self._part(rows)
+            case = self.case.take(rows)
+            own = tuple(part[rows] for part in self.last)
+            W, found = follow_on(data, course, own, lambda k, W: self._flows(case.take(k), W))
+            norm[rows] = W.norm(dim=(-2, -1)).where(found, torch.inf)
+            further[rows] = case.selected(case.logits(W))
+            if self.provable:  # the best tokens, where the loss proves them
+                further[rows] = prove(case, W, torch.zeros_like(norm[rows])).selection
+        return norm, further
+
+    def _may_stay(self, rows: Tensor, selection: Tensor) -> Tensor:
+        """Tell where nothing that is needed pulls away from a selection, bool ``(B',)``."""
+        norm = implied_norm(self.course.parameter, self.course.p)
+        found = locality(self.case.data[rows], selection[rows], norm)
+        return found.local | found.marginal | found.undecided
+
+    def _flows(self, case: Case, W: Tensor) -> Tensor:
+        """Check whether gradient flow, or mirror flow, from W keeps what W selects, ``(B,)``."""
+        if not self.provable:
+            return self._kept(case, case.logits(W))
+        flow, every = torch.zeros(len(W), dtype=W.dtype), torch.ones(len(W), dtype=torch.bool)
+        return is_proved(case, W, flow, False, every)[0]
+
+    def _kept(self, case: Case, logits: Tensor) -> Tensor:
         """Check whether the loss is too low for the flow to leave the best tokens.
 
         For mirror flow any loss below that of the other selections is; with (K, Q) it is the level
         at which every best token has the majority.
         """
-        goal = self.case.goal
-        level = staying_loss(goal, 1.0 if self.course.parameter == "W" else 0.5)
-        best = (self.selection == self.case.best).flatten(1).all(-1)
-        falls = goal.loss.always_falls
-        return best & falls & (excess_loss(goal, logits) < level)
+        level = staying_loss(case.goal, 1.0 if self.course.parameter == "W" else 0.5)
+        best = (case.selected(logits) == case.best).flatten(1).all(-1)
+        falls = case.goal.loss.always_falls
+        return best & falls & (excess_loss(case.goal, logits) < level)

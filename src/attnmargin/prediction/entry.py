@@ -3,11 +3,14 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.attention.losses import Loss
+from attnmargin.attention.score import best_tokens
 from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind, check_number, check_whole
 from attnmargin.base.compiled import one_thread
@@ -15,7 +18,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
-from attnmargin.margin.builders import finite_problem, token_problem
+from attnmargin.margin.builders import finite_problem, set_problem, token_problem
 from attnmargin.margin.implied import check_parameter, implied_norm
 from attnmargin.margin.norms import LARGEST_POWER, LEAST_POWER, Norm
 from attnmargin.margin.solution import Solution
@@ -136,6 +139,9 @@ def predict(
     # Weights that rest because nothing selects the best tokens select nothing themselves.
     wanted = everywhere | (ending.resting & facts.solution.infeasible)
     selection = facts.best.where(wanted[inner], ending.selection)
+    shared = ending.together & ~everywhere
+    if bool(shared.any()):
+        selection = _with_ties(data, selection, shared)
     starts = many_starts(data, course, random_starts, progress) if random_starts else None
     return Prediction(
         data, None, norm, course, facts.best, selection, _solution(data, selection, norm), None,
@@ -160,21 +166,32 @@ def _power(p: float) -> float:
 
 def _solution(data: AttentionData, selection: Tensor, norm: Norm) -> Solution:
     own = merge_copies(data).data
-    return solve(token_problem(own.X, own.z, selection, own.mask), norm)
+    build = set_problem if selection.dtype == torch.bool else token_problem
+    return solve(build(own.X, own.z, selection, own.mask), norm)
+
+
+def _with_ties(data: AttentionData, selection: Tensor, shared: Tensor) -> Tensor:
+    """Return sets, bool ``(*B, n, T)``: where shared, all the tokens of largest score."""
+    own = merge_copies(data).data
+    inner = (...,) + (None,) * (selection.ndim - shared.ndim + 1)
+    chosen = one_hot(selection, data.T).bool()
+    return best_tokens(own).where(shared[inner], chosen)
 
 
 def _verdicts(
     data: AttentionData, norm: Norm, ending: Ending, everywhere: Tensor, regular: Tensor
 ) -> NDArray[Any]:
     """Return the verdicts of a batch ``(B,)``; regular is where Assumption A holds."""
-    likely = ending.calm & regular & ~ending.proved & ~everywhere
+    sure = ending.proved | ending.together
+    led = torch.isfinite(ending.onward) & ~ending.parted
+    likely = (ending.calm | led) & regular & ~sure & ~everywhere
     rows = likely.nonzero()[:, 0]
     if len(rows):
         own = merge_copies(data[rows]).data
         likely[rows] = locality(own, ending.selection[rows], norm).local
     names = np.array([Verdict.UNDECIDED, Verdict.CONJECTURED, Verdict.FROM_START,
                       Verdict.GUARANTEED], dtype=object)  # fmt: skip
-    code = likely.long().masked_fill(ending.proved, 2).masked_fill(everywhere, 3)
+    code = likely.long().masked_fill(sure, 2).masked_fill(everywhere, 3)
     verdicts: NDArray[Any] = names[code.cpu().numpy()]
     return verdicts
 

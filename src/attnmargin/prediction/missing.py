@@ -1,24 +1,21 @@
 """What is missing for a guarantee, in words."""
 
-import torch
-from torch import Tensor
+import math
 
-from attnmargin.attention.score import scores, tied_tokens
+import torch
+
+from attnmargin.attention.score import best_tokens, tied_tokens
 from attnmargin.base.places import sequence_words
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
 from attnmargin.margin.implied import implied_norm
-from attnmargin.margin.norms import Frobenius
 from attnmargin.prediction.course import Course
 from attnmargin.prediction.ending import Ending
 from attnmargin.selections.local_optimality import locality
 from attnmargin.theory.guarantees.case import Case, build_case
 from attnmargin.theory.guarantees.frame import Frame, Obstacle
-from attnmargin.theory.guarantees.funnel import funnel_at
 from attnmargin.theory.guarantees.proof import build_selected
 
-# How far along W_mm a funnel is looked for: doublings of the length of W.
-_DOUBLINGS = 24
 _OBSTACLES = {
     Obstacle.NO_DIRECTION: "no weights are known that select these tokens alone",
     Obstacle.DOUBTFUL: "rounding hides which tokens support this direction",
@@ -29,7 +26,23 @@ _OBSTACLES = {
 }
 
 
-def missing_words(data: AttentionData, course: Course, ending: Ending) -> str:
+def conjectured_words(data: AttentionData, course: Course, ending: Ending) -> str:
+    """Say what a run of one instance should select, and what keeps that from being proved."""
+    steps, onward = int(ending.steps), float(ending.onward)
+    if not bool(ending.calm):
+        flow = "gradient flow" if course.p == 2.0 else "mirror flow"
+        return (
+            f"after {steps:,} steps nothing has settled; followed on, in steps of 1/200 of the "
+            f"norm, the weights select these tokens, and at norm {onward:,.0f} {flow} is "
+            "proved to stay with them"
+        )
+    return (
+        f"the run selects these tokens since step {int(ending.settled):,} of {steps:,}, and they "
+        f"are locally optimal. Not proved: {_missing_words(data, course, ending)}"
+    )
+
+
+def _missing_words(data: AttentionData, course: Course, ending: Ending) -> str:
     """Say what keeps a settled run of one instance from being proved."""
     if course.parameter == "KQ":
         kept = "; gradient flow from here keeps these tokens for ever" if bool(ending.flow) else ""
@@ -48,25 +61,15 @@ def missing_words(data: AttentionData, course: Course, ending: Ending) -> str:
     if not course.normalize:
         kept = "; gradient flow from here is proved to stay" if bool(ending.flow) else ""
         return f"plain steps of this rate are not covered here{kept}"
-    needed = _needed(frame, W, step)
-    if bool(ending.flow) and needed is None:
+    if bool(ending.flow):
         return f"steps of {float(step):g} are too long for the proof; gradient flow is covered"
     higher = _nearest_higher(case, frame)
-    size = "" if needed is None else f"; a norm of about {needed:,.0f} is needed"
+    needed = float(ending.onward)
+    size = f"; a norm of about {needed:,.0f} is needed" if math.isfinite(needed) else ""
     if higher is None:
         return f"the weights, of norm {float(W.norm()):,.0f}, are too short{size}"
     where, token, slack = higher
     return f"token {token} of {where} scores higher and misses the margin by {slack:.2g} only{size}"
-
-
-def _needed(frame: Frame, W: Tensor, step: Tensor) -> float | None:
-    """Find about which norm the funnel exists at, if W grows along its direction."""
-    direction = frame.solution.W / Frobenius().value(frame.solution.W)
-    for k in range(_DOUBLINGS):
-        further = W + (2.0 ** (k / 2) - 1.0) * W.norm() * direction
-        if bool(funnel_at(frame, further, step, measured=False).proved):
-            return float(further.norm())
-    return None
 
 
 def _nearest_higher(case: Case, frame: Frame) -> tuple[str, int, float] | None:
@@ -84,19 +87,13 @@ def _nearest_higher(case: Case, frame: Frame) -> tuple[str, int, float] | None:
 def undecided_words(data: AttentionData, course: Course, ending: Ending) -> str:
     """Say why the end of a run of one instance is not known."""
     steps, merged = int(ending.steps), merge_copies(data).data
-    tied = tied_tokens(merged)
-    if bool(tied.any()):
-        place = tied.nonzero()[0].tolist()
-        gamma = scores(merged)[tuple(place)]
-        tokens = (gamma >= gamma.amax()).nonzero().flatten().tolist()
-        where = sequence_words(*place)
-        case = build_case(data, course.loss)
-        logits = case.logits(ending.W.reshape(1, data.d, data.d))
-        share = torch.softmax(logits, -1).reshape(tied.shape + logits.shape[-1:])[tuple(place)]
-        shares = ", ".join(f"{float(share[t]):.2f}" for t in tokens)
+    if bool(tied_tokens(merged).any()):
+        return shares_of_ties(data, course, ending)
+    if bool(ending.parted):
         return (
-            f"tokens {tokens} of {where} tie for the best score, and may share its attention for "
-            f"ever; after {steps:,} steps they have {shares} of it"
+            f"the run selects these tokens since step {int(ending.settled):,} of {steps:,}, but "
+            "followed on, in steps of 1/200 of the norm, the weights go over to others; train "
+            "longer"
         )
     if bool(ending.resting):
         length = float(ending.W.norm())
@@ -113,4 +110,19 @@ def undecided_words(data: AttentionData, course: Course, ending: Ending) -> str:
     return (
         f"the run selects these tokens since step {int(ending.settled):,}, but the slope of the "
         "loss may vanish at their scores (Assumption A fails), and no theorem knows the direction"
+    )
+
+
+def shares_of_ties(data: AttentionData, course: Course, ending: Ending) -> str:
+    """Say how the first tied tokens of one instance share the attention so far."""
+    sets = best_tokens(merge_copies(data).data)
+    place = tuple((sets.sum(-1) > 1).nonzero()[0].tolist())
+    tokens = sets[place].nonzero().flatten().tolist()
+    case = build_case(data, course.loss)
+    logits = case.logits(ending.W.reshape(1, data.d, data.d))
+    share = torch.softmax(logits, -1).reshape(sets.shape)[place]
+    shares = ", ".join(f"{float(share[t]):.2f}" for t in tokens)
+    return (
+        f"tokens {tokens} of {sequence_words(*place)} tie for the best score, and may share its "
+        f"attention for ever; after {int(ending.steps):,} steps they have {shares} of it"
     )

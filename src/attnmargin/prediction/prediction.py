@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from attnmargin.attention.heads import Head, QuadraticHead
 from attnmargin.attention.losses import Loss
@@ -22,6 +23,7 @@ from attnmargin.prediction.ending import Ending
 from attnmargin.prediction.sentences import verdict_sentence
 from attnmargin.prediction.starts import Starts
 from attnmargin.prediction.verdict import Verdict
+from attnmargin.prediction.words import token_numbers
 from attnmargin.selections.local_optimality import support_of
 from attnmargin.selections.search import Search
 from attnmargin.theory.check import Check, Outcome
@@ -39,7 +41,8 @@ class Prediction(Summarised):
     norm: Norm
     course: Course  # the run
     best: Tensor  # int (*B, n): the tokens of largest score, or the selection where that is sets
-    selection: Tensor  # int (*B, n), of equal tokens the first; or bool sets (*B, n, T)
+    selection: Tensor  # int (*B, n), of equal tokens the first; or bool sets (*B, n, T), where the
+    # head mixes tokens, or tokens that tie for the best score are selected together
     solution: Solution  # direction, margin, support and certificate of the selection
     finite: Solution | None  # the finite part, where sets are selected
     verdict: Any  # a Verdict; an array of them, of the shape of the batch, for a batch
@@ -52,7 +55,7 @@ class Prediction(Summarised):
     def summary(self) -> dict[str, str]:
         """Return the verdict, what is selected, and by what margin, by name."""
         single = not self.data.batch_shape
-        chosen = few_words(self.selection.tolist()) if single else "see .selection"
+        chosen = few_words(token_numbers(self.selection)) if single else "see .selection"
         return {
             "verdict": tally_words(self.verdict),
             "selection": chosen,
@@ -93,7 +96,7 @@ class Prediction(Summarised):
 
     @property
     def share(self) -> Tensor:
-        """The least attention that a selected token keeps for ever, ``(*B,)``; 0 if not proved."""
+        """The least attention of a selected token, or set, for ever, ``(*B,)``; 0 if not proved."""
         return self._of_guarantee("share").clamp_min(0.0)
 
     def _of_guarantee(self, name: str) -> Tensor:
@@ -101,7 +104,7 @@ class Prediction(Summarised):
         if self.ending is None or found is None:
             return torch.zeros(self.data.batch_shape, dtype=torch.float64)
         value: Tensor = getattr(found, name)
-        return value.where(self.ending.proved, 0.0)
+        return value.where(self.ending.proved | self.ending.together, 0.0)
 
     def correlation(self, norm: float | Tensor) -> Tensor:
         """Bound the correlation of W with its limit from below where ``‖W‖_F`` is this large.
@@ -119,7 +122,7 @@ class Prediction(Summarised):
         """The selection as sets, bool ``(*B, n, T)``."""
         if self.selection.dtype == torch.bool:
             return self.selection
-        return torch.nn.functional.one_hot(self.selection, self.data.T).bool()
+        return one_hot(self.selection, self.data.T).bool()
 
     @property
     def direction(self) -> Tensor:
@@ -192,8 +195,7 @@ class Prediction(Summarised):
         search = self.search
         if search is None:
             return self.selection[None][:0]
-        same = (search.selections == self.selection).flatten(1).all(-1)
-        return search.selections[~same]
+        return search.selections[~search.within(self.chosen)]
 
     @property
     def starts(self) -> Starts:
@@ -241,14 +243,17 @@ class Prediction(Summarised):
     def __getitem__(self, index: Any) -> "Prediction":
         """Return members of the batch."""
         index = index.cpu().numpy() if isinstance(index, Tensor) else index
-        starts = self.random_starts
+        data, starts, selection = self.data[index], self.random_starts, self.selection[index]
+        if self.ending is not None and selection.dtype == torch.bool:
+            single = bool((selection.sum(-1) <= 1).all())
+            selection = selection.long().argmax(-1) if single else selection
         return replace(
             self,
-            data=self.data[index],
+            data=data,
             course=self.course[index],
             head=self.head.member(index) if isinstance(self.head, QuadraticHead) else self.head,
             best=self.best[index],
-            selection=self.selection[index],
+            selection=selection,
             solution=self.solution[index],
             finite=None if self.finite is None else self.finite[index],
             verdict=self.verdict[index],

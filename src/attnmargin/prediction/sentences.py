@@ -13,9 +13,9 @@ from attnmargin.margin.norms import Frobenius, Norm, Nuclear
 from attnmargin.margin.solution import Solution
 from attnmargin.prediction.course import Course
 from attnmargin.prediction.ending import Ending
-from attnmargin.prediction.missing import missing_words, undecided_words
+from attnmargin.prediction.missing import conjectured_words, shares_of_ties, undecided_words
 from attnmargin.prediction.verdict import Verdict
-from attnmargin.prediction.words import Words, listing, selected_words
+from attnmargin.prediction.words import Words, listing, selected_words, token_numbers
 from attnmargin.selections.search import Search, count_words
 
 # The angle is told for weights this many times as long as at the proof.
@@ -66,7 +66,7 @@ class Answer(Protocol):
 
 def headline(prediction: Answer, words: Words | None) -> str:
     """Say in one sentence what the run will select; without words, by numbers."""
-    chosen = f"the tokens {prediction.selection.tolist()}"
+    chosen = f"the tokens {token_numbers(prediction.selection)}"
     picked = chosen if words is None else listing(selected_words(words, prediction.chosen))
     run = f"Your run ({optimiser(prediction)} {prediction.course.words()})"
     if prediction.verdict in (Verdict.GUARANTEED, Verdict.FROM_START):
@@ -108,11 +108,7 @@ def verdict_sentence(prediction: Answer) -> str:
     if prediction.verdict == Verdict.FROM_START:
         return _from_this_start(prediction, ending)
     if prediction.verdict == Verdict.CONJECTURED:
-        missing = missing_words(prediction.data, prediction.course, ending)
-        return (
-            f"Conjectured: the run selects these tokens since step {int(ending.settled):,} of "
-            f"{int(ending.steps):,}, and they are locally optimal. Not proved: {missing}."
-        )
+        return f"Conjectured: {conjectured_words(prediction.data, prediction.course, ending)}."
     why = undecided_words(prediction.data, prediction.course, ending)
     if prediction.solution.status == Status.INFEASIBLE:
         proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
@@ -151,7 +147,7 @@ def _from_this_start(prediction: Answer, ending: Ending) -> str:
     assert found is not None
     since = int(ending.since)
     when = "from the start" if since == 0 else f"from step {since:,} on"
-    if bool(found.by_level):
+    if bool(found.by_level) or bool(ending.together):
         why = "the loss is below that of every other choice of tokens (Theorem A)"
     else:
         why = (
@@ -162,9 +158,13 @@ def _from_this_start(prediction: Answer, ending: Ending) -> str:
         most, pace = float(found.rate), "rates"
     parts = [f"Certain {when}: {why}", f"{pace} of up to {most:.3g} keep it"]
     share = float(prediction.share)
-    if share > 0.0:
-        least = f"at least {share:.3g}" if share < 0.999 else f"all but {1.0 - share:.1g}"
-        least = least if share < 1.0 else "all but less than 1e-16"
+    least = f"at least {share:.3g}" if share < 0.999 else f"all but {1.0 - share:.1g}"
+    least = least if share < 1.0 else "all but less than 1e-16"
+    if bool(ending.together):
+        shares = shares_of_ties(prediction.data, prediction.course, ending)
+        parts.append(f"together they keep {least} of the attention, and get all in the end")
+        parts.append(f"how they share it is not proved: {shares}")
+    elif share > 0.0:
         parts.append(f"every selected token keeps {least} of its attention")
     norm = _LONGER * float(ending.W.norm())
     angle = float(prediction.correlation(norm))
@@ -176,8 +176,8 @@ def _from_this_start(prediction: Answer, ending: Ending) -> str:
 
 def elsewhere(prediction: Answer, search: Search) -> str:
     """Say what else training could end with, from other starts."""
-    own = prediction.selection in search
-    others = len(search.selections) - int(own)
+    others = int((~search.within(prediction.chosen)).sum())
+    own = len(search.selections) > others or prediction.selection in search
     total, searched = count_words(search.total), f"{search.searched:,}"
     tried = f"all {total}" if search.complete else f"{searched} of {total}"
     if search.total == 1:

@@ -1,7 +1,7 @@
 """Names for the tokens and sequences of an instance."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -37,6 +37,16 @@ def name_tokens(
     numbers = [[f"token {t}" for t in range(data.T)] for _ in range(data.n)]
     plain = [f"sequence {i}" for i in range(data.n)]
     return Words(names or numbers, titles or plain, visible, names is not None)
+
+
+def token_numbers(selection: Tensor) -> list[Any]:
+    """List the numbers of the selected tokens; where sets are selected, a list of each set."""
+    if selection.dtype != torch.bool:
+        numbers: list[Any] = selection.tolist()
+        return numbers
+    if selection.ndim == 1:
+        return selection.nonzero().flatten().tolist()
+    return [token_numbers(part) for part in selection]
 
 
 def listing(items: list[str], most: int = 8) -> str:

@@ -10,7 +10,7 @@ from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.sentences import elsewhere, headline, verdict_sentence
 from attnmargin.prediction.starts import Starts
 from attnmargin.prediction.verdict import Verdict
-from attnmargin.prediction.words import Words, name_tokens, selected_words
+from attnmargin.prediction.words import Words, name_tokens, selected_words, token_numbers
 from attnmargin.report.numbers import number
 from attnmargin.selections.search import Search
 from attnmargin.theory import Check
@@ -73,7 +73,7 @@ def _member(one: Prediction, index: tuple[int, ...]) -> dict[str, Any]:
         "verdict": str(one.verdict),
         "why": verdict_sentence(one),
         "status": str(status),
-        "selection": one.selection.tolist(),
+        "selection": token_numbers(one.selection),
         "best": one.best.tolist(),
         "since": int(one.since),
         "longest step": number(one.longest) if _has_proof(one) else None,
@@ -86,7 +86,7 @@ def _member(one: Prediction, index: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _has_proof(one: Prediction) -> bool:
-    return one.ending is not None and bool(one.ending.proved)
+    return one.ending is not None and int(one.ending.since) >= 0
 
 
 def _alternatives(one: Prediction) -> dict[str, Any]:

@@ -91,6 +91,11 @@ class Search(Summarised):
         known = torch.cat((self.selections, self.marginal))
         return bool((known == selection).flatten(1).all(-1).any())
 
+    def within(self, sets: Tensor) -> Tensor:
+        """Tell which selections choose from sets ``(n, T)`` only, bool ``(S,)``."""
+        own = sets.gather(-1, self.selections.movedim(0, -1)).movedim(-1, 0)
+        return own.flatten(1).all(-1)
+
     def __str__(self) -> str:
         count = len(self.selections)
         return (

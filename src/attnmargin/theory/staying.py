@@ -20,21 +20,29 @@ from attnmargin.attention.softmax import Objective
 _DOUBLINGS, _HALVINGS = 60, 40
 
 
-def staying_loss(goal: Objective, q: Tensor | float = 0.5) -> Tensor:
-    """Compute the excess loss below which optimal tokens keep more than 1 − q, ``(B,)``."""
-    first, gap = best_and_gap(goal)
+def staying_loss(goal: Objective, q: Tensor | float = 0.5, doubt: Tensor | None = None) -> Tensor:
+    """Compute the excess loss below which optimal tokens keep more than 1 − q, ``(B,)``.
+
+    With ``doubt``, the tokens that tie for the best score keep it together.
+    """
+    first, gap = best_and_gap(goal, doubt)
     share = torch.as_tensor(q, dtype=gap.dtype, device=gap.device).reshape(-1, 1)
     cost = goal.loss.rise(first, share * gap.where(torch.isfinite(gap), 0.0))
     return cost.where(torch.isfinite(gap), torch.inf).amin(-1) / gap.shape[-1]
 
 
-def best_and_gap(goal: Objective) -> tuple[Tensor, Tensor]:
-    """Compute γ_i1, and γ_i1 − γ_i2, infinite if there is no second token, ``(B, N)`` each."""
+def best_and_gap(goal: Objective, doubt: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Compute γ_i1, and γ_i1 − γ_i2, infinite if there is no second token, ``(B, N)`` each.
+
+    Scores within the distance ``doubt``, ``(B, N)``, of the best one count as the best.
+    """
     assert goal.gamma is not None
     assert goal.rise is not None
     unseen = goal.flat.unseen()
     best = goal.gamma.masked_fill(unseen, -torch.inf).argmax(-1, keepdim=True)
     below = (goal.rise.gather(-1, best) - goal.rise).masked_fill(unseen, torch.inf)
+    if doubt is not None:
+        below = below.masked_fill(below <= doubt.unsqueeze(-1), torch.inf)
     gap = below.scatter(-1, best, torch.inf).amin(-1).clamp_min(0.0)
     return goal.gamma.gather(-1, best)[..., 0], gap
 

@@ -24,7 +24,7 @@ def plain_words(plain: PlainRun) -> str:
 def proof_section(prediction: Prediction) -> str:
     """Show the numbers of the guarantee from this start."""
     ending = prediction.ending
-    if ending is None or ending.proof is None or not bool(ending.proved):
+    if ending is None or ending.proof is None or int(ending.since) < 0:
         return ""
     own, norm = ending.proof, float(ending.W.norm())
     text = (
@@ -32,14 +32,16 @@ def proof_section(prediction: Prediction) -> str:
         "the end is certain, in exact arithmetic, for all steps to come. The statements and their "
         "proofs are in docs/guarantees.md."
     )
+    low = bool(own.by_level) or bool(ending.together)
     far = [10.0 * norm, 100.0 * norm]
     rows = [
         ["step", f"{int(ending.since):,}", f"the weights have length {norm:.4g}"],
-        ["theorem", "A" if bool(own.by_level) else "B", "the loss is below that of every other "
-         "choice" if bool(own.by_level) else "the weights are in a funnel around W_mm"],
+        ["theorem", "A" if low else "B", "the loss is below that of every other choice" if low
+         else "the weights are in a funnel around W_mm"],
         ["longest step", f"{float(own.longest):.4g}", f"for which it is proved; yours: "
          f"{prediction.course.words()}"],
-        ["least attention", f"{max(float(own.share), 0.0):.6g}", "of a selected token, for ever"],
+        ["least attention", f"{max(float(own.share), 0.0):.6g}", "of tied tokens together, for ever"
+         if bool(ending.together) else "of a selected token, for ever"],
         *([f"correlation at length {n:,.0f}", f"{float(prediction.correlation(n)):.6f}",
            "with W_mm, at least"] for n in far if float(prediction.correlation(n)) > 0),
     ]  # fmt: skip

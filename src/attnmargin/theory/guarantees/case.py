@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Loss
-from attnmargin.attention.score import optimal_tokens, value_rounding
+from attnmargin.attention.score import best_tokens, optimal_tokens, value_rounding
 from attnmargin.attention.softmax import Objective, objective
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
-from attnmargin.margin.builders import token_problem
+from attnmargin.margin.builders import set_problem, token_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
 from attnmargin.theory.guarantees.frame import Frame
@@ -47,9 +47,22 @@ class Case:
         return optimal_tokens(self.data)
 
     @cached_property
+    def sets(self) -> Tensor:
+        """All visible tokens with the largest score, bool ``(B, N, T)``."""
+        return best_tokens(self.data).reshape(*self.log_count.shape)
+
+    @cached_property
+    def tied(self) -> Tensor:
+        """Where several tokens of a sequence have its largest score, bool ``(B,)``."""
+        return (self.sets.sum(-1) > 1).any(-1)
+
+    @cached_property
     def of_best(self) -> Solution:
-        """Their direction."""
-        return self.solve(self.best)
+        """Their direction; where tokens tie, the shortest W that prefers them to all others."""
+        if not bool(self.tied.any()):
+            return self.solve(self.best)
+        data, sets = self.data, self.sets.reshape(*self.best.shape, -1)
+        return solve(set_problem(data.X, data.z, sets, data.mask))
 
     def solve(self, selection: Tensor) -> Solution:
         """Find the direction of a selection, in the Frobenius norm."""

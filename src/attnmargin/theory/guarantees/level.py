@@ -6,6 +6,9 @@ W, and steps along the gradient of length at most ℓ_A with an infinite sum, en
 ``W_mm``. ℓ_A is the root of
 
     (e^{bℓ} − 1 − bℓ) / ((1 + λ) ℓ) = Θ,   b = (1 + λ) B.
+
+Where tokens tie for the best score, γ_i2 is the best score below theirs, and ``1/Θ`` the length of
+the shortest W that prefers them to all others; then their common attention tends to one.
 """
 
 from dataclasses import dataclass
@@ -32,7 +35,7 @@ class Level:
 
     proved: Tensor  # bool
     longest: Tensor  # ℓ_A
-    share: Tensor  # least attention of a best token for ever; may be negative
+    share: Tensor  # least attention of a best token, or of tied ones together, for ever
     gradient: Tensor  # bound of ‖∇L‖ for ever
     tube: Tube  # in which W stays, with steps of at most the given length
 
@@ -52,19 +55,19 @@ def level_at(case: Case, logits: Tensor, W: Tensor, step: Tensor) -> Level:
         step: the longest step to come, ``(B,)``.
     """
     goal, solution = case.goal, case.of_best
-    first, gap = best_and_gap(goal)
+    first, gap = best_and_gap(goal, case.doubt)
     several = torch.isfinite(gap)
-    excess, level = excess_loss(goal, logits), staying_loss(goal, 1.0)
+    excess, level = excess_loss(goal, logits), staying_loss(goal, 1.0, case.doubt)
     bound = _largest_drop(goal, first, gap.where(several, 0.0), excess * gap.shape[-1])
     away = (bound / gap).where(several, 0.0).clamp_max(1.0)
     # s_i D_i ≤ D̂_i, and s (1 − s) ≤ 1/4 times the range of the scores
     pull = torch.minimum(bound, 0.25 * _range(goal))
     bend = goal.loss.bend(first - bound, first).where(several, 0.0)
     bent = (bend * pull).where(several, 0.0).amax(-1)
-    wide = _widest(goal, solution, away)
+    wide = _widest(goal, solution, away.where(~case.tied.unsqueeze(-1), torch.inf))
     theta = (1.0 / solution.certificate.upper).to(wide)
     rises = goal.loss.log_slope(first - bound).exp()
-    known = torch.isfinite(bent) & (gap > case.doubt).all(-1) & solution.feasible
+    known = torch.isfinite(bent) & solution.feasible
     proved = known & (excess < _SAFE * level)
     kappa = torch.maximum(rises, goal.loss.log_slope(first).exp())
     length = solution.problem.lengths().where(solution.problem.mask, 0.0)
@@ -131,7 +134,8 @@ def _widest(goal: Objective, solution: Solution, away: Tensor) -> Tensor:
     length = solution.problem.lengths().where(solution.problem.mask, 0.0)
     length = length.reshape(B, N, length.shape[-1] // N)
     own = length.amax(-1) if length.shape[-1] else torch.zeros_like(away)
-    return torch.minimum(apart, (1.0 + away) * own).amax(-1)
+    around = ((1.0 + away) * own).nan_to_num(nan=torch.inf)
+    return torch.minimum(apart, around).amax(-1)
 
 
 def _longest(theta: Tensor, bent: Tensor, wide: Tensor) -> Tensor:

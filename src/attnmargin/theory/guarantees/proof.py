@@ -39,11 +39,12 @@ class Proof:
 
     selection: Tensor  # int (*B, n): what descent ends in, where proved
     proved: Tensor  # bool
+    together: Tensor  # bool: the tied best tokens of a sequence get all its attention, together
     by_level: Tensor  # bool: Theorem A holds
     by_funnel: Tensor  # bool: Theorem B holds
     longest: Tensor  # longest step that is covered; 0 where nothing is proved
     rate: Tensor  # largest rate of plain descent that is covered
-    share: Tensor  # least attention of a selected token, with its copies, for ever
+    share: Tensor  # least attention of a selected token, with its copies, or of tied ones, for ever
     obstacle: Tensor  # int, an Obstacle of Theorem B
     level: Level
     funnel: Funnel
@@ -171,12 +172,14 @@ def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> 
     level = level_at(case, logits, W, step)
     frame = build_selected(case, chosen)
     funnel = funnel_at(frame, W, step)
-    by_level = level.proved & (level.longest >= step)
+    low = level.proved & (level.longest >= step)
+    by_level, together = low & ~case.tied, low & case.tied
     inner = (...,) + (None,) * (case.best.ndim - 1)
     selection = case.best.where(by_level[inner], chosen)
     by_funnel = funnel.proved & (selection == chosen).flatten(1).all(-1)
+    leading = by_level | (together & ~by_funnel)
     longest, rate, share = (
-        torch.maximum(a.where(by_level, 0.0), b.where(by_funnel, 0.0))
+        torch.maximum(a.where(leading, 0.0), b.where(by_funnel, 0.0))
         for a, b in (
             (level.longest, funnel.longest),
             (level.rate, step * (-funnel.log_gradient).exp()),
@@ -184,13 +187,13 @@ def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> 
         )
     )
     proved = by_level | by_funnel
-    numbers = (selection, proved, by_level, by_funnel, longest, rate, share, frame.obstacle)
-    return Proof(*numbers, level, funnel)
+    sure = (selection, proved, together, by_level, by_funnel)
+    return Proof(*sure, longest, rate, share, frame.obstacle, level, funnel)
 
 
 def is_proved(
     case: Case, W: Tensor, pace: Tensor, plain: bool, settled: Tensor
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Check quickly whether a theorem holds at W ``(B, d, d)``.
 
     Args:
@@ -201,23 +204,27 @@ def is_proved(
         settled: bool ``(B,)``, where a funnel is worth a large SVM.
 
     Returns:
-        bool ``(B,)``, and the lengths of steps that :func:`prove` confirms, ``(B,)``.
+        Where one proves the selection, bool ``(B,)``; where Theorem A proves it of tied tokens
+        together; and the lengths of steps that :func:`prove` confirms, ``(B,)``.
     """
     logits, step = case.logits(W), pace.clone()
-    proved = torch.zeros_like(pace, dtype=torch.bool)
-    rows = (excess_loss(case.goal, logits) < staying_loss(case.goal, 1.0)).nonzero()[:, 0]
+    low = torch.zeros_like(pace, dtype=torch.bool)
+    below = excess_loss(case.goal, logits) < staying_loss(case.goal, 1.0, case.doubt)
+    rows = below.nonzero()[:, 0]
     if len(rows):
         level = level_at(case.take(rows), logits[rows], W[rows], torch.zeros_like(pace[rows]))
-        proved[rows] = level.proved & ((level.rate if plain else level.longest) >= pace[rows])
+        low[rows] = level.proved & ((level.rate if plain else level.longest) >= pace[rows])
         step[rows] = level.gradient * pace[rows] if plain else pace[rows]
+    proved, together = low & ~case.tied, low & case.tied
     clear = (torch.softmax(logits, -1).amax(-1) > 0.5).all(-1)
     worth = settled | (logits[0].numel() <= _LARGE) if len(logits) else settled
     rows = (~proved & clear & worth).nonzero()[:, 0]
     if len(rows):
         part = case.take(rows)
         frame = build_selected(part, part.selected(logits[rows]))
-        proved[rows], step[rows] = _in_funnel(frame, W[rows], pace[rows], plain)
-    return proved, step
+        proved[rows], own = _in_funnel(frame, W[rows], pace[rows], plain)
+        step[rows] = own.where(proved[rows], step[rows])
+    return proved, together, step
 
 
 def _in_funnel(frame: Frame, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor, Tensor]:
