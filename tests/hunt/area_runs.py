@@ -133,6 +133,7 @@ def _arrays(data: am.AttentionData) -> dict[str, Any]:
 def broken_bounds(case: Instances, proof: Proof, run: am.Trajectory) -> list[str]:
     """Compare a run with what was proved at its start; a text per trial, empty if all is kept."""
     found = [""] * len(proof.proved)
+    assert proof.funnel is not None
     frame, start = build_selected(case, proof.selection), run.W[0]
     W_mm, theta2 = frame.solution.W, proof.funnel.tube.theta**2
     r0 = _residual(frame, proof, start)

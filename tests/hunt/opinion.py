@@ -75,6 +75,7 @@ def opinions(count: int, seed: int = 0) -> dict[str, list[int]]:
         assert prediction.ending is not None
         proof = prediction.ending.proof
         assert proof is not None
+        assert proof.funnel is not None
         for k in prediction.ending.proved.nonzero()[:, 0].tolist():
             W = prediction.ending.W[k]
             if bool(proof.by_level[k]):

@@ -13,9 +13,14 @@ QUICK = ("A:fig1", "A:fig3", "A:fig7", "A:fig7-penalty", "A:fig9", "A:fig12")
 PAPER_B = ("B:example1", "B:fig2", "B:fig3")
 PAPER_C = ("C:fig2", "C:fig3", "C:fig4", "C:fig5", "C:fig6", "C:automaton", "C:convexity",
            "C:orthogonal", "C:path")  # fmt: skip
-TRIALS = {"A:fig10": 2, "A:conjecture": 1, "B:fig6": 1, "P:starts": 2, "P:rate": 2} | dict.fromkeys(
-    ("C:fig3", "C:fig4", "C:automaton", "C:orthogonal"), 10
-)
+TRIALS = {
+    "A:fig10": 2,
+    "A:conjecture": 1,
+    "B:fig6": 1,
+    "P:mirror": 1,
+    "P:starts": 2,
+    "P:rate": 2,
+} | dict.fromkeys(("C:fig3", "C:fig4", "C:automaton", "C:orthogonal"), 10)
 # Which of its claims, counted from zero, a figure misses with so few trials.
 MISSED = {
     "A:conjecture": [1],
@@ -41,7 +46,7 @@ def judge(name: str, record: dict[str, Any]) -> None:
     assert all(imread(file)[..., :3].std() > 0.01 for file in pictures)
 
 
-PREDICTIONS = ("P:certified", "P:starts", "P:rate")
+PREDICTIONS = ("P:certified", "P:mirror", "P:starts", "P:rate")
 
 
 @pytest.mark.parametrize(

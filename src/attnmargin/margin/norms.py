@@ -138,6 +138,15 @@ def as_norm(norm: "str | float | Norm") -> Norm:
         raise InputError("norm", f"{norm!r:.80}", "'fro', 'nuc' or a number p > 1") from None
 
 
+def check_power(p: float) -> float:
+    """Return p as a float, or raise InputError unless solutions of its ℓp norm are exact."""
+    p = check_number("p", p, "a number p > 1")
+    if not LEAST_POWER <= p <= LARGEST_POWER:
+        needs = f"a power from {LEAST_POWER:g} to {LARGEST_POWER:g}, where solutions are exact"
+        raise InputError("p", f"{p:g}", needs)
+    return p
+
+
 def mirror(x: Tensor, p: "float | Tensor") -> Tensor:
     """Compute ``∇ψ(x) = sign(x) |x|^{p−1}``, with the potential ``ψ = (1/p) Σ |x|^p`` (paper B)."""
     return x if isinstance(p, float) and p == 2.0 else x.sign() * x.abs() ** (p - 1.0)

@@ -10,14 +10,14 @@ from attnmargin.papers.b import paths as b_paths
 from attnmargin.papers.c import descent, graphs, lemmas, local
 from attnmargin.papers.d import layers, theory, tokens
 from attnmargin.papers.engine.experiment import Experiment
-from attnmargin.papers.p import certified, rates, starts
+from attnmargin.papers.p import certified, mirror, rates, starts
 
 _FILES = (
     *(directions, selections, ranks, mixtures, relu, a_paths),
     *(examples, b_paths, table, attention),
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
-    *(certified, starts, rates),
+    *(certified, mirror, starts, rates),
 )
 
 

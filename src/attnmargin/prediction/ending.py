@@ -108,7 +108,7 @@ class _Runs:
     """The runs of a batch, and what is known of each."""
 
     def __init__(self, data: AttentionData, course: Course) -> None:
-        self.data, self.course, self.case = data, course, build_case(data, course.loss)
+        self.data, self.course, self.case = data, course, build_case(data, course.loss, course.p)
         B = data.batch_shape.numel()
         self.last = course.train(data, 0, 1).last
         self.live = torch.arange(B)
@@ -121,8 +121,8 @@ class _Runs:
 
     @property
     def provable(self) -> bool:
-        """Whether the theorems are about these steps: gradient descent on W."""
-        return self.course.parameter == "W" and self.course.p == 2.0
+        """Whether the theorems are about these steps: gradient or mirror descent on W."""
+        return self.course.parameter == "W"
 
     def advance(self, count: int, moment: int) -> None:
         """Take steps with the runs that are not proved, and look for a proof."""
@@ -162,7 +162,7 @@ class _Runs:
         sure = self.proved | self.together
         if self.provable:
             found = prove(case, self.W, self.length.where(sure, 0.0))
-            flow = found.proved
+            flow = found.proved | flow
             selection = found.selection.where(self.proved[inner], selection)
             self.together &= found.together
         onward, further = self._onward(~(sure | self.resting))
@@ -199,17 +199,20 @@ class _Runs:
 
     def _flows(self, case: Case, W: Tensor) -> Tensor:
         """Check whether gradient flow, or mirror flow, from W keeps what W selects, ``(B,)``."""
+        kept = self._kept(case, case.logits(W))
         if not self.provable:
-            return self._kept(case, case.logits(W))
+            return kept
         flow, every = torch.zeros(len(W), dtype=W.dtype), torch.ones(len(W), dtype=torch.bool)
-        return is_proved(case, W, flow, False, every)[0]
+        return kept | is_proved(case, W, flow, False, every)[0]
 
     def _kept(self, case: Case, logits: Tensor) -> Tensor:
         """Check whether the loss is too low for the flow to leave the best tokens.
 
         For mirror flow any loss below that of the other selections is; with (K, Q) it is the level
-        at which every best token has the majority.
+        at which every best token has the majority. Theorem A says it of gradient descent on W.
         """
+        if self.course.parameter == "W" and self.course.p == 2.0:
+            return torch.zeros(len(logits), dtype=torch.bool)
         level = staying_loss(case.goal, 1.0 if self.course.parameter == "W" else 0.5)
         best = (case.selected(logits) == case.best).flatten(1).all(-1)
         falls = case.goal.loss.always_falls

@@ -12,7 +12,7 @@ from attnmargin.attention.heads import Head, HeadLike, ScoreHead, as_head
 from attnmargin.attention.losses import Loss
 from attnmargin.attention.score import best_tokens
 from attnmargin.base.arrays import Array
-from attnmargin.base.checks import check_kind, check_number, check_whole
+from attnmargin.base.checks import check_kind, check_whole
 from attnmargin.base.compiled import one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
@@ -20,7 +20,7 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import finite_problem, set_problem, token_problem
 from attnmargin.margin.implied import check_parameter, implied_norm
-from attnmargin.margin.norms import LARGEST_POWER, LEAST_POWER, Norm
+from attnmargin.margin.norms import Norm, check_power
 from attnmargin.margin.solution import Solution
 from attnmargin.prediction.course import Course, plan
 from attnmargin.prediction.ending import Ending, follow
@@ -68,8 +68,9 @@ def predict(
       Theorem 4 for one sequence; Theorem 6 with no stationary point and no other locally optimal
       selection).
     - *guaranteed from this start*: from step ``since`` on, Theorem A (the loss is below that of
-      every other selection) or Theorem B (W is in a funnel around a locally optimal direction)
-      proves that this run ends in ``selection``; see ``docs/guarantees.md``.
+      every other selection), Theorem B (W is in a funnel around a locally optimal direction) or,
+      for mirror descent, Theorem C (it is in a cone around one) proves that this run ends in
+      ``selection``; see ``docs/guarantees.md``.
     - *conjectured*: the run has settled in a locally optimal selection, and no theorem proves that
       it stays; or a head mixes several tokens, and their SVM is feasible (paper A, Section 6).
     - *undecided*: the run still moves, rests at a finite point, or tokens tie.
@@ -106,7 +107,7 @@ def predict(
         ([0, 7, 2, 3, 7, 7], 724)
     """
     check_kind("data", data, AttentionData)
-    p = _power(p)
+    p = check_power(p)
     check_parameter(parameter, PREDICTED)
     norm = implied_norm(parameter, p)
     check_whole(0, random_starts=random_starts)
@@ -154,14 +155,6 @@ def _at_home(init: Any) -> Any:
     if isinstance(init, tuple | list) and all(isinstance(part, Tensor) for part in init):
         return tuple(part.cpu() for part in init)
     return init.cpu() if isinstance(init, Tensor) else init
-
-
-def _power(p: float) -> float:
-    p = check_number("p", p, "a number p > 1")
-    if not LEAST_POWER <= p <= LARGEST_POWER:
-        needs = f"a power from {LEAST_POWER:g} to {LARGEST_POWER:g}, where solutions are exact"
-        raise InputError("p", f"{p:g}", needs)
-    return p
 
 
 def _solution(data: AttentionData, selection: Tensor, norm: Norm) -> Solution:

@@ -48,8 +48,7 @@ def _missing_words(data: AttentionData, course: Course, ending: Ending) -> str:
         kept = "; gradient flow from here keeps these tokens for ever" if bool(ending.flow) else ""
         return f"the direction of K Qᵀ is not determined by what is proved{kept}"
     if course.p != 2.0:
-        kept = "; mirror flow from here is proved to end in them" if bool(ending.flow) else ""
-        return f"no theorem covers steps of mirror descent{kept}"
+        return _missing_cone(course, ending)
     case = build_case(data, course.loss)
     chosen = ending.selection.reshape(case.best.shape)
     frame = build_selected(case, chosen)
@@ -70,6 +69,16 @@ def _missing_words(data: AttentionData, course: Course, ending: Ending) -> str:
         return f"the weights, of norm {float(W.norm()):,.0f}, are too short{size}"
     where, token, slack = higher
     return f"token {token} of {where} scores higher and misses the margin by {slack:.2g} only{size}"
+
+
+def _missing_cone(course: Course, ending: Ending) -> str:
+    """Say what keeps a settled run of mirror descent from being proved."""
+    if bool(ending.flow):
+        return f"{course.pace()} are too long for the proof here; mirror flow is covered"
+    needed = float(ending.onward)
+    size = f"; mirror flow is proved at norm {needed:,.0f}" if math.isfinite(needed) else ""
+    norm = float(ending.W.norm())
+    return f"at norm {norm:,.0f} the weights are not close enough to their direction{size}"
 
 
 def _nearest_higher(case: Case, frame: Frame) -> tuple[str, int, float] | None:

@@ -149,6 +149,8 @@ def _from_this_start(prediction: Answer, ending: Ending) -> str:
     when = "from the start" if since == 0 else f"from step {since:,} on"
     if bool(found.by_level) or bool(ending.together):
         why = "the loss is below that of every other choice of tokens (Theorem A)"
+    elif bool(found.by_cone):
+        why = "the weights are in a cone around their direction, which they never leave (Theorem C)"
     else:
         why = (
             "the weights are in a funnel around their direction, which they never leave (Theorem B)"
@@ -171,6 +173,11 @@ def _from_this_start(prediction: Answer, ending: Ending) -> str:
     if angle > 0.0:
         words = f"{angle:.4f}" if angle < 0.9999 else f"1 − {max(1.0 - angle, 1e-16):.0e}"
         parts.append(f"at norm {norm:,.0f} the correlation with W_mm is at least {words}")
+    if bool(found.by_cone):
+        parts.append(
+            f"the Bregman divergence from W_mm stays below {float(found.divergence):.1g}, and "
+            "tends to zero"
+        )
     return f"{'; '.join(parts)}."
 
 

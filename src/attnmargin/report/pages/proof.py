@@ -6,6 +6,7 @@ from attnmargin.prediction.plain import PlainRun
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.words import Words, listing, selected_words
 from attnmargin.report.pages.html import paragraph, section, table
+from attnmargin.theory.guarantees.proof import Proof
 
 _MOST_CHOICES = 12
 
@@ -32,22 +33,32 @@ def proof_section(prediction: Prediction) -> str:
         "the end is certain, in exact arithmetic, for all steps to come. The statements and their "
         "proofs are in docs/guarantees.md."
     )
-    low = bool(own.by_level) or bool(ending.together)
+    name, reason = _theorem(own, bool(ending.together))
     far = [10.0 * norm, 100.0 * norm]
     rows = [
         ["step", f"{int(ending.since):,}", f"the weights have length {norm:.4g}"],
-        ["theorem", "A" if low else "B", "the loss is below that of every other choice" if low
-         else "the weights are in a funnel around W_mm"],
+        ["theorem", name, reason],
         ["longest step", f"{float(own.longest):.4g}", f"for which it is proved; yours: "
          f"{prediction.course.words()}"],
         ["least attention", f"{max(float(own.share), 0.0):.6g}", "of tied tokens together, for ever"
          if bool(ending.together) else "of a selected token, for ever"],
         *([f"correlation at length {n:,.0f}", f"{float(prediction.correlation(n)):.6f}",
            "with W_mm, at least"] for n in far if float(prediction.correlation(n)) > 0),
+        *([["divergence", f"{float(own.divergence):.2g}", "of the directions of W and W_mm, at "
+            "most, for ever; it tends to zero"]] if bool(own.by_cone) else []),
     ]  # fmt: skip
     return section(
         "Why it is certain", paragraph(text), table(["", "value", "scale"], rows, wide=True)
     )
+
+
+def _theorem(own: Proof, together: bool) -> tuple[str, str]:
+    """Return the letter of the theorem, and what it rests on."""
+    if together or bool(own.by_level):
+        return "A", "the loss is below that of every other choice"
+    if bool(own.by_cone):
+        return "C", "the weights are in a cone around W_mm"
+    return "B", "the weights are in a funnel around W_mm"
 
 
 def starts_section(prediction: Prediction, words: Words) -> str:

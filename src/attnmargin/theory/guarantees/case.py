@@ -13,8 +13,10 @@ from attnmargin.attention.softmax import Objective, objective
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import set_problem, token_problem
+from attnmargin.margin.implied import implied_norm
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
+from attnmargin.theory.guarantees.cone import Direction
 from attnmargin.theory.guarantees.frame import Frame
 
 
@@ -27,7 +29,8 @@ class Case:
     loss: str | Loss
     log_count: Tensor  # (B, N, T): log of the number of copies
     first: Tensor  # int (B, n, T) or (B, n, K, T): the token that stands for equal ones
-    kept: tuple[Tensor, Frame] | None = None  # the last selection, and what follows from it
+    p: float = 2.0  # of mirror descent
+    kept: tuple[Tensor, Frame | Direction] | None = None  # the last selection, what follows from it
 
     @cached_property
     def goal(self) -> Objective:
@@ -65,8 +68,9 @@ class Case:
         return solve(set_problem(data.X, data.z, sets, data.mask))
 
     def solve(self, selection: Tensor) -> Solution:
-        """Find the direction of a selection, in the Frobenius norm."""
-        return solve(token_problem(self.data.X, self.data.z, selection, self.data.mask))
+        """Find the direction of a selection, in the norm that descent implies."""
+        problem = token_problem(self.data.X, self.data.z, selection, self.data.mask)
+        return solve(problem, implied_norm("W", self.p))
 
     def logits(self, W: Tensor) -> Tensor:
         """Compute logits at W ``(B, d, d)``, those of copies together, ``(B, N, T)``."""
@@ -84,17 +88,17 @@ class Case:
         """Take some instances, int ``(B',)``."""
         if len(rows) == len(self.first):
             return self
-        part = Case(self.data[rows], self.loss, self.log_count[rows], self.first[rows])
+        part = Case(self.data[rows], self.loss, self.log_count[rows], self.first[rows], self.p)
         if "of_best" in self.__dict__:
             part.__dict__["of_best"] = self.of_best[rows]
         return part
 
 
-def build_case(data: AttentionData, loss: str | Loss) -> Case:
+def build_case(data: AttentionData, loss: str | Loss, p: float = 2.0) -> Case:
     """Flatten the batch, widen to float64, and merge equal tokens."""
     found = merge_copies(_widened(data.flatten()))
     count = found.count.flatten(1, -2)
-    return Case(found.data, loss, count.clamp_min(1).to(torch.float64).log(), found.first)
+    return Case(found.data, loss, count.clamp_min(1).to(torch.float64).log(), found.first, p)
 
 
 def _widened(data: AttentionData) -> AttentionData:

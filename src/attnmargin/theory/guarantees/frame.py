@@ -8,7 +8,7 @@ support rows S and their multipliers ``λ > 0``
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -90,12 +90,43 @@ def build_frame(goal: Objective, solution: Solution, weight: Tensor, doubt: Tens
         weight: ``(B, N, T)``, log of the number of copies of a token, over that of the chosen one.
         doubt: ``(B, N)``, within which distance scores count as equal.
     """
+    problem, mask = solution.problem, solution.problem.mask
+    rows = score_rows(goal, problem, weight, doubt)
+    length = problem.lengths()
+    held = _support(solution)
+    basis = _basis(problem, held, length)
+    sigma, unsure = _margins(basis, mask)
+    obstacle = _obstacle(solution, basis, held, rows, sigma, unsure)
+    sigma = torch.where(held | ~mask, torch.ones_like(sigma), sigma - unsure)
+    return Frame(
+        solution, *rows, length, held, basis.place, basis.there, basis.gram, basis.factor,
+        basis.least, basis.dual, basis.theta2, sigma, _spread(basis), obstacle,
+    )  # fmt: skip
+
+
+class ScoreRows(NamedTuple):
+    """The scores behind rows; B trials of M rows."""
+
+    gap: Tensor  # (B, M), Δ
+    sequence: Tensor  # int (B, M)
+    sequences: int  # N, the number of sequences
+    log_kappa: Tensor  # (B, M), log −ℓ'(γ_iα)
+    bend: Tensor  # (B, M), Λ_i
+    weight: Tensor  # (B, M), log of how many copies the other token has, over the chosen one
+
+    def per_sequence(self, values: Tensor) -> Tensor:
+        """Sum ``(B, M)`` over the rows of a sequence, for each of them, ``(B, M)``."""
+        sums = values.new_zeros(len(values), self.sequences).scatter_add(-1, self.sequence, values)
+        return sums.gather(-1, self.sequence)
+
+
+def score_rows(goal: Objective, problem: MarginProblem, weight: Tensor, doubt: Tensor) -> ScoreRows:
+    """Compute the scores behind the rows of a selection; see :func:`build_frame`."""
     assert goal.gamma is not None
     assert goal.rise is not None
-    problem, mask = solution.problem, solution.problem.mask
     B, N, T = goal.gamma.shape
-    sequence = torch.arange(N, device=mask.device).repeat_interleave(T - 1).expand(B, -1)
-    names = problem.names
+    device, names = goal.gamma.device, problem.names
+    sequence = torch.arange(N, device=device).repeat_interleave(T - 1).expand(B, -1)
     own, other = (x.expand(B, N * (T - 1)).clamp_min(0) for x in (names.chosen, names.other))
     rise = goal.rise.flatten(1)
     gap = rise.gather(-1, sequence * T + own) - rise.gather(-1, sequence * T + other)
@@ -105,18 +136,8 @@ def build_frame(goal: Objective, solution: Solution, weight: Tensor, doubt: Tens
     seen = goal.gamma.masked_fill(goal.flat.unseen(), torch.nan)
     low, high = seen.nan_to_num(torch.inf).amin(-1), seen.nan_to_num(-torch.inf).amax(-1)
     bend = goal.loss.bend(low, high).gather(-1, sequence)
-    length = problem.lengths()
-    held = _support(solution)
-    basis = _basis(problem, held, length)
-    sigma, unsure = _margins(basis, mask)
-    obstacle = _obstacle(solution, basis, held, gap, sigma, unsure, bend)
-    sigma = torch.where(held | ~mask, torch.ones_like(sigma), sigma - unsure)
-    return Frame(
-        solution, gap, sequence, N, goal.loss.log_slope(level), bend,
-        weight.flatten(1).gather(-1, sequence * T + other), length, held, basis.place, basis.there,
-        basis.gram, basis.factor, basis.least, basis.dual, basis.theta2, sigma,
-        _spread(basis), obstacle,
-    )  # fmt: skip
+    copies = weight.flatten(1).gather(-1, sequence * T + other)
+    return ScoreRows(gap, sequence, N, goal.loss.log_slope(level), bend, copies)
 
 
 def _support(solution: Solution) -> Tensor:
@@ -187,18 +208,17 @@ def _obstacle(
     solution: Solution,
     basis: _Basis,
     held: Tensor,
-    gap: Tensor,
+    rows: ScoreRows,
     sigma: Tensor,
     unsure: Tensor,
-    bend: Tensor,
 ) -> Tensor:
     """Find what stands against the theorem, the first in the order of :class:`Obstacle`."""
     mask, tight = solution.problem.mask, solution.support
-    high = mask & (gap <= 0)
+    high = mask & (rows.gap <= 0)
     below = mask & ~held & (sigma - 1.0 < unsure) & ~(tight & (sigma - 1.0 > -unsure))
     weak = (basis.dual * basis.unit**2 <= 0) & basis.there
     found = {
-        Obstacle.LOSS: (torch.isinf(bend) & mask).any(-1),
+        Obstacle.LOSS: (torch.isinf(rows.bend) & mask).any(-1),
         Obstacle.LEVEL: (high & tight & ~held).any(-1),
         Obstacle.SUPPORT: (high & held).any(-1),
         Obstacle.DEPENDENT: (basis.least * _CONDITION < 1.0) | weak.any(-1),

@@ -1,4 +1,4 @@
-"""Guaranteed from here: what descent from a point W will select, proved (Theorems A and B)."""
+"""Guaranteed from here: what descent from a point W will select, proved (Theorems A, B, C)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -18,9 +18,12 @@ from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import token_problem
+from attnmargin.margin.implied import implied_norm
+from attnmargin.margin.norms import check_power
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
 from attnmargin.theory.guarantees.case import Case, build_case
+from attnmargin.theory.guarantees.cone import Cone, Direction, build_direction, cone_at
 from attnmargin.theory.guarantees.frame import Frame, build_frame
 from attnmargin.theory.guarantees.funnel import Funnel, funnel_at
 from attnmargin.theory.guarantees.level import Level, level_at
@@ -42,22 +45,32 @@ class Proof:
     together: Tensor  # bool: the tied best tokens of a sequence get all its attention, together
     by_level: Tensor  # bool: Theorem A holds
     by_funnel: Tensor  # bool: Theorem B holds
+    by_cone: Tensor  # bool: Theorem C holds
     longest: Tensor  # longest step that is covered; 0 where nothing is proved
     rate: Tensor  # largest rate of plain descent that is covered
     share: Tensor  # least attention of a selected token, with its copies, or of tied ones, for ever
     obstacle: Tensor  # int, an Obstacle of Theorem B
-    level: Level
-    funnel: Funnel
+    level: Level | None  # of gradient descent
+    funnel: Funnel | None
+    cone: Cone | None  # of mirror descent
 
     def correlation(self, norm: float | Tensor) -> Tensor:
         """Bound the correlation of W with its limit from below, where ``‖W‖_F`` is this large."""
         size = torch.as_tensor(norm, dtype=torch.float64, device=self.longest.device)
         size = size.expand(self.longest.shape)
         nothing = torch.full_like(size, -1.0)
+        if self.level is None or self.funnel is None:
+            return nothing
         return torch.maximum(
             self.level.tube.correlation(size).where(self.by_level, nothing),
             self.funnel.tube.correlation(size).where(self.by_funnel, nothing),
         )
+
+    @property
+    def divergence(self) -> Tensor:
+        """Bound of the Bregman divergence of W from its limit for ever; 1 where none is proved."""
+        nothing = torch.ones_like(self.longest)
+        return nothing if self.cone is None else self.cone.divergence.where(self.by_cone, nothing)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Proof":
         """Change every tensor, to index or reshape the batch."""
@@ -65,10 +78,10 @@ class Proof:
 
 
 def _changed(part: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    own = ((f.name, getattr(part, f.name)) for f in fields(part))
-    return replace(
-        part, **{k: change(x) if isinstance(x, Tensor) else _changed(x, change) for k, x in own}
-    )
+    if part is None or isinstance(part, Tensor):
+        return part if part is None else change(part)
+    own = {f.name: _changed(getattr(part, f.name), change) for f in fields(part)}
+    return replace(part, **own)
 
 
 @final
@@ -96,6 +109,7 @@ class Guarantee(Summarised):
             "proved": share_words(own.proved),
             "by its loss (Theorem A)": share_words(own.by_level),
             "by its funnel (Theorem B)": share_words(own.by_funnel),
+            "by its cone (Theorem C)": share_words(own.by_cone),
             "longest step": range_words(own.longest),
             "least attention": range_words(own.share),
         }
@@ -117,20 +131,23 @@ def guarantee(
     selection: Array | None = None,
     *,
     step: float = 0.1,
+    p: float = 2.0,
     loss: str | Loss = "logistic",
 ) -> Guarantee:
-    """Prove what gradient descent on W will select, from a point that it has reached.
+    """Prove what gradient or mirror descent on W will select, from a point that it has reached.
 
     Theorem A: once ``L(W)`` is below the loss of every selection but the best tokens, descent ends
     in these. Theorem B: inside a funnel around the direction of a locally optimal selection,
-    descent never leaves it. See ``docs/guarantees.md`` for both, with proofs.
+    descent never leaves it. Theorem C: inside a cone around such a direction, in the ℓp norm,
+    mirror descent never leaves it. See ``docs/guarantees.md`` for all three, with proofs.
 
     Args:
         data: tokens, queries, labels and a linear head; batch ``*B``. Equal tokens of a sequence
             count as one, the first, with the attention of all.
         W: the point, ``(*B, d, d)``.
         selection: int ``(*B, n)``; by default the most likely tokens at W.
-        step: the length of the steps to come (the rate of normalised descent); 0 is gradient flow.
+        step: the length of the steps to come (the rate of normalised descent); 0 is the flow.
+        p: of mirror descent; 2 is gradient descent.
         loss: as in :func:`attnmargin.train`.
 
     Returns:
@@ -150,8 +167,9 @@ def guarantee(
     step = check_number("step", step, "a length of at least 0")
     if not step >= 0.0:
         raise InputError("step", f"{step:g}", "a length of at least 0")
+    norm = implied_norm("W", check_power(p))
     W = flat_weights(data, W).to(torch.float64)
-    case = build_case(data, loss)
+    case = build_case(data, loss, float(p))
     chosen = None
     if selection is not None:
         own = check_selection(data, selection).expand(*data.batch_shape, *case.best.shape[1:])
@@ -162,13 +180,15 @@ def guarantee(
     )
     merged = merge_copies(data).data
     problem = token_problem(merged.X, merged.z, found.selection, merged.mask)
-    return Guarantee(found, solve(problem))
+    return Guarantee(found, solve(problem, norm))
 
 
 def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> Proof:
-    """Check both theorems at W ``(B, d, d)``, for steps of lengths ``(B,)``."""
+    """Check the theorems at W ``(B, d, d)``, for steps of lengths ``(B,)``."""
     logits = case.logits(W)
     chosen = case.selected(logits) if chosen is None else chosen
+    if case.p != 2.0:
+        return _prove_mirror(case, W, step, chosen)
     level = level_at(case, logits, W, step)
     frame = build_selected(case, chosen)
     funnel = funnel_at(frame, W, step)
@@ -187,8 +207,19 @@ def prove(case: Case, W: Tensor, step: Tensor, chosen: Tensor | None = None) -> 
         )
     )
     proved = by_level | by_funnel
-    sure = (selection, proved, together, by_level, by_funnel)
-    return Proof(*sure, longest, rate, share, frame.obstacle, level, funnel)
+    sure = (selection, proved, together, by_level, by_funnel, torch.zeros_like(proved))
+    return Proof(*sure, longest, rate, share, frame.obstacle, level, funnel, None)
+
+
+def _prove_mirror(case: Case, W: Tensor, step: Tensor, chosen: Tensor) -> Proof:
+    """Check Theorem C."""
+    cone = cone_at(direction_of(case, chosen), W)
+    proved = cone.proved & (cone.longest >= step)
+    none = torch.zeros_like(proved)
+    longest, share = (x.where(proved, 0.0) for x in (cone.longest, cone.share))
+    rate = longest * (-cone.log_gradient).exp()
+    sure = (chosen, proved, none, none, none, proved, longest, rate, share)
+    return Proof(*sure, torch.zeros_like(chosen.flatten(1)[:, 0]), None, None, cone)
 
 
 def is_proved(
@@ -208,6 +239,8 @@ def is_proved(
         together; and the lengths of steps that :func:`prove` confirms, ``(B,)``.
     """
     logits, step = case.logits(W), pace.clone()
+    if case.p != 2.0:
+        return _is_proved_mirror(case, W, logits, pace, plain, settled)
     low = torch.zeros_like(pace, dtype=torch.bool)
     below = excess_loss(case.goal, logits) < staying_loss(case.goal, 1.0, case.doubt)
     rows = below.nonzero()[:, 0]
@@ -227,6 +260,40 @@ def is_proved(
     return proved, together, step
 
 
+def _is_proved_mirror(
+    case: Case, W: Tensor, logits: Tensor, pace: Tensor, plain: bool, settled: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Check Theorem C, where the selection has settled and is clear; see :func:`is_proved`."""
+    none = torch.zeros_like(settled)
+    proved, step = none.clone(), pace.clone()
+    rows = (settled & (torch.softmax(logits, -1).amax(-1) > 0.5).all(-1)).nonzero()[:, 0]
+    if len(rows):
+        part = case.take(rows)
+        cone = cone_at(direction_of(part, part.selected(logits[rows])), W[rows])
+        bound = pace[rows] * cone.log_gradient.exp() if plain else pace[rows]
+        proved[rows] = cone.proved & (cone.longest >= bound)
+        step[rows] = bound.where(proved[rows], pace[rows])
+    return proved, none, step
+
+
+def direction_of(case: Case, chosen: Tensor) -> Direction:
+    """Build the ℓp direction of a selection; the last one is kept."""
+    kept = case.kept
+    if kept is not None and isinstance(kept[1], Direction) and torch.equal(kept[0], chosen):
+        return kept[1]
+    found = build_direction(
+        case.goal, case.solve(chosen), _copies(case, chosen), case.doubt, case.p
+    )
+    case.kept = (chosen, found)
+    return found
+
+
+def _copies(case: Case, chosen: Tensor) -> Tensor:
+    """Log of the number of copies of a token, over that of the chosen one, ``(B, N, T)``."""
+    counts = case.log_count
+    return counts - counts.gather(-1, chosen.reshape(*counts.shape[:2], 1))
+
+
 def _in_funnel(frame: Frame, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tensor, Tensor]:
     """Check Theorem B; return the lengths of steps too."""
     if not plain:
@@ -240,10 +307,9 @@ def _in_funnel(frame: Frame, W: Tensor, pace: Tensor, plain: bool) -> tuple[Tens
 
 def build_selected(case: Case, chosen: Tensor) -> Frame:
     """Build the frame of a selection, int ``(B, n)`` or ``(B, n, K)``; the last one is kept."""
-    if case.kept is not None and torch.equal(case.kept[0], chosen):
-        return case.kept[1]
-    counts = case.log_count
-    own = counts.gather(-1, chosen.reshape(*counts.shape[:2], 1))
-    frame = build_frame(case.goal, case.solve(chosen), counts - own, case.doubt)
+    kept = case.kept
+    if kept is not None and isinstance(kept[1], Frame) and torch.equal(kept[0], chosen):
+        return kept[1]
+    frame = build_frame(case.goal, case.solve(chosen), _copies(case, chosen), case.doubt)
     case.kept = (chosen, frame)
     return frame
