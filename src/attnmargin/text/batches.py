@@ -1,6 +1,6 @@
 """Texts on a device, in batches of similar length."""
 
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
@@ -8,6 +8,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnmargin.text.pieces import Pieces
+
+
+class Packed(NamedTuple):
+    """Texts one after the other, without padding between them, and some filler at the end."""
+
+    ids: Tensor  # int (N,)
+    positions: Tensor  # int (N,): within the texts
+    starts: Tensor  # int32 (S + 1,): where texts and pieces of filler begin, and the end
+    texts: int  # their number
+    longest: int  # length that no text exceeds
 
 
 @final
@@ -41,6 +51,28 @@ class Batches:
         index = torch.from_numpy(places).to(self.ids.device)
         flat, inside = self.spread(places)
         return self.ids[flat].where(inside, self.padding).long(), self.labels[index]
+
+    def pack(self, places: NDArray[np.int64], multiple: int) -> tuple[Packed, Tensor]:
+        """Return texts without padding, filled up to a multiple of some tokens, and labels.
+
+        Few different sizes occur, so that few are compiled.
+        """
+        device, count = self.ids.device, len(places)
+        total = int(self.lengths[places].sum())
+        room = -(-total // multiple) * multiple
+        # Filler is cut into pieces that are no longer than a text; some may be empty.
+        pieces = np.arange(1, -(-multiple // self.most) + 1) * self.most
+        ends = np.concatenate((np.cumsum(self.lengths[places]), np.minimum(total + pieces, room)))
+        starts = torch.from_numpy(np.concatenate(([0], ends)).astype(np.int32)).to(device)
+        index = torch.from_numpy(places).to(device)
+        shift = self.start[index] - starts[:count]
+        offset = torch.arange(room, device=device)
+        owner = torch.bucketize(offset, starts[1:], right=True)
+        inside = offset < total
+        flat = offset + shift[owner.clamp_max(count - 1)]
+        ids = self.ids[flat.where(inside, 0)].where(inside, self.padding).long()
+        positions = offset - starts[owner]
+        return Packed(ids, positions, starts, count, self.most), self.labels[index]
 
     def spread(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Return the indices of the padded tokens, and a mask of real tokens, ``(B, T)`` each."""

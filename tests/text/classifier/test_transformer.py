@@ -1,19 +1,23 @@
 """The classifier of paper B: its layers."""
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
 import attnmargin as am
+from attnmargin.text.batches import Batches
 from attnmargin.text.classifier.transformer import Block
-from tests.texts import SMALL
+from tests.texts import SMALL, pieces, shape
 
 
 def test_a_block_is_that_of_torch_without_biases() -> None:
-    """Post-norm, ReLU: the layer of torch, with its biases set to zero."""
+    """Post-norm, GELU: the layer of torch, with its biases set to zero."""
     own = Block(am.text.Shape(10, **SMALL)).eval().double()
     other = (
-        torch.nn.TransformerEncoderLayer(16, 2, 24, batch_first=True, bias=False).eval().double()
+        torch.nn.TransformerEncoderLayer(16, 2, 24, activation="gelu", batch_first=True, bias=False)
+        .eval()
+        .double()
     )
     with torch.no_grad():
         other.self_attn.in_proj_weight.copy_(own.attention.inner.weight)
@@ -22,7 +26,7 @@ def test_a_block_is_that_of_torch_without_biases() -> None:
         other.linear2.weight.copy_(own.down.weight)
     x = torch.randn(3, 5, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     hidden = torch.tensor([[False] * 5, [False] * 3 + [True] * 2, [False] * 4 + [True]])
-    found = own(x, ~hidden[:, None, None, :])
+    found = own(x, own.attention(x, x, ~hidden[:, None, None, :]))
     wanted = other(x, src_key_padding_mask=hidden)
     torch.testing.assert_close(found[~hidden], wanted[~hidden])
 
@@ -47,9 +51,46 @@ def test_dropout_is_in_attention_and_in_training_only() -> None:
     block = Block(am.text.Shape(10, **SMALL, dropout=0.5))
     x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
     with torch.random.fork_rng():
-        assert not torch.equal(block.attention(x, None), block.attention(x, None))
+        assert not torch.equal(block.attention(x, x, None), block.attention(x, x, None))
+        assert not torch.equal(block(x, x), block(x, x))
     block.eval()
-    assert torch.equal(block(x, None), block(x, None))
+    assert torch.equal(block.attention(x, x, None), block.attention(x, x, None))
+    assert torch.equal(block(x, x), block(x, x))
+
+
+def test_hidden_units_are_not_dropped() -> None:
+    """With what is added to x dropped altogether, a block is two normalisations."""
+    block = Block(am.text.Shape(10, **SMALL, dropout=0.5))
+    block.dropout.p = 1.0
+    x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
+    wanted = block.second(block.first(x))
+    torch.testing.assert_close(block(x, x), wanted)
+
+
+def test_two_classes_have_one_output() -> None:
+    model = am.text.TextClassifier(am.text.Shape(30, **SMALL)).eval()
+    logits = model(torch.tensor([[2, 7, 3]])).detach()
+    assert model.head.weight.shape == (1, 16)
+    assert float(logits[0, 0]) == 0.0
+    one = F.binary_cross_entropy_with_logits(logits[:, 1], torch.ones(1))
+    torch.testing.assert_close(F.cross_entropy(logits, torch.tensor([1])), one)
+    three = am.text.TextClassifier(am.text.Shape(30, **SMALL, classes=3)).eval()
+    assert three(torch.tensor([[2, 7, 3]])).shape == (1, 3)
+
+
+def test_packed_texts_are_classified_alike() -> None:
+    """Texts of different lengths, and filler after them, as one row of tokens."""
+    data = pieces()
+    model = am.text.TextClassifier(shape(data)).eval().double()
+    batches = Batches(data, data.vocabulary.index("[PAD]"), torch.device("cpu"), 4, 16)
+    places = np.array([3, 0, 7, 1])
+    ids, labels = batches.take(places)
+    for multiple in (1, 8, 64):
+        packed, own = batches.pack(places, multiple)
+        assert len(packed.ids) % multiple == 0
+        assert int(packed.starts[-1]) == len(packed.ids)
+        assert torch.equal(own, labels)
+        torch.testing.assert_close(model.packed(packed), model(ids))
 
 
 @pytest.mark.parametrize(

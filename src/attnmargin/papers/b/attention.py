@@ -10,8 +10,8 @@ from attnmargin.base.ragged import rows_of, starts_of
 from attnmargin.papers.b.pivotal import REVIEWS
 from attnmargin.papers.b.table import (
     EDGES,
+    POWERS,
     PROJECTIONS,
-    RATES,
     SEEDS,
     runs_of,
     table_point,
@@ -109,7 +109,7 @@ def _claims_fig9(results: Results) -> list[Claim]:
 
 
 def _pictures_fig9(results: Results) -> list[Picture]:
-    found = {p: _pivotal(results, p) for p in RATES}
+    found = {p: _pivotal(results, p) for p in POWERS}
     count = found[1.1][1].size
     caption = (
         "Attention of the first position, mean of layers and heads, to the word that decides a "
@@ -138,7 +138,7 @@ def _shares(shares: dict[float, NDArray[Any]], places: NDArray[Any]) -> Panel:
 def _page_fig9(results: Results, folder: Path) -> list[Path]:
     """Write the reviews as coloured text, for every power, with seed 0."""
     groups = {}
-    for p in RATES:
+    for p in POWERS:
         shares, words = _texts(results[table_point(_SIZE, p, 0).key])
         groups[f"ℓ{p:g} mirror descent"] = [
             MarkedText(own, share, review.pivotal)
@@ -156,6 +156,6 @@ EXPERIMENTS = (
     Experiment("B:fig8", "Sparsity of attention weights, ℓ1.1 against ℓ2", 1, _points(_COMPARED),
                TABLE[0].run, _claims_fig8, _pictures_fig8, **_FROM_TABLE),
     Experiment("B:fig9", "Attention to the words that decide short reviews", 1,
-               _points(tuple(RATES)), TABLE[0].run, _claims_fig9, _pictures_fig9,
+               _points(POWERS), TABLE[0].run, _claims_fig9, _pictures_fig9,
                files=_page_fig9, **_FROM_TABLE),
 )  # fmt: skip

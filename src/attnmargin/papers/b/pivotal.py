@@ -1,4 +1,4 @@
-"""Short hand-written reviews, each with the word that decides it (paper B, figure 9)."""
+"""Short reviews, each with the word that decides it (paper B, figure 9): sentences with a gap."""
 
 from typing import NamedTuple
 
@@ -11,17 +11,32 @@ class Review(NamedTuple):
     positive: bool
 
 
-REVIEWS = (
-    Review("The plot is thin, but the acting is superb.", "superb", True),
-    Review("I expected a comedy and found it painfully boring.", "boring", False),
-    Review("From the first scene to the last a wonderful film.", "wonderful", True),
-    Review("The director had every chance and delivered a terrible mess.", "terrible", False),
-    Review("We watched it on a rainy evening and it was delightful.", "delightful", True),
-    Review("The trailer promised much; the film is awful.", "awful", False),
-    Review("Not one of the actors is famous, and all of them are excellent.", "excellent", True),
-    Review("Two hours of my life that I spent on something so dull.", "dull", False),
-    Review("My neighbour recommended this and she was right, it is brilliant.", "brilliant", True),
-    Review("The music tries to save the worst script of the year.", "worst", False),
-    Review("An old story, told again in a beautiful way.", "beautiful", True),
-    Review("The camera moves a lot and the story is a waste of time.", "waste", False),
+_SENTENCES = (
+    "The plot is thin, but the acting is {}.",
+    "I expected a comedy and found it {}.",
+    "From the first scene to the last it is {}.",
+    "We watched it on a rainy evening and it was {}.",
+    "The trailer promised much; the film is {}.",
+    "My neighbour told me to see this, and it is {}.",
+    "An old story, told again in a {} way.",
+    "The camera moves a lot and the story is {}.",
+    "I saw it twice with my sister, and both times it was {}.",
+    "After ten minutes you know that this is a {} film.",
+    "It runs for two hours, and every minute is {}.",
+    "Not one of the actors is famous, and all of them are {}.",
+)
+_POSITIVE = (
+    "superb", "wonderful", "delightful", "excellent", "brilliant", "beautiful", "great", "amazing",
+    "fantastic", "perfect", "charming", "magnificent", "terrific", "lovely",
+)  # fmt: skip
+_NEGATIVE = (
+    "boring", "terrible", "awful", "dull", "poor", "horrible", "bad", "stupid", "weak",
+    "ridiculous", "disappointing", "pathetic", "dreadful", "useless",
+)  # fmt: skip
+
+REVIEWS = tuple(
+    Review(sentence.format(word), word, word in _POSITIVE)
+    for sentence in _SENTENCES
+    for pair in zip(_POSITIVE, _NEGATIVE, strict=True)
+    for word in pair
 )

@@ -1,6 +1,7 @@
 """Training of the text classifier: a plain loop with checkpoints, resume and early stop."""
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn import functional as F
 
 from attnmargin.base.checks import check_whole
@@ -23,8 +25,12 @@ from attnmargin.text.classifier.transformer import Shape, TextClassifier
 from attnmargin.text.epochs import epoch_row, resume, run_epochs
 from attnmargin.text.pieces import Pieces
 
-# Batch size for evaluation.
+# Batch size for evaluation, where texts are padded; packed ones have the sizes of training.
 _READ = 500
+# Packed texts are filled up to multiples of this many tokens.
+_FILL = 2048
+
+Reader = Callable[[Batches, NDArray[np.int64]], tuple[Tensor, Tensor]]
 
 
 @final
@@ -37,10 +43,12 @@ class Recipe:
     batch: int = 100
     epochs: int = 40
     stop: float = 0.995  # training accuracy at which the run ends
+    patience: int | None = None  # or epochs without a better test accuracy after which it ends
     seed: int = 0
     parts: int = 4  # sub-batches of texts of similar length, computed one after the other
     multiple: int = 64  # lengths are padded to multiples of this
     compiled: bool = False
+    packed: bool = False  # texts follow each other without padding; on a GPU only
 
     def __post_init__(self) -> None:
         check_whole(batch=self.batch, epochs=self.epochs, parts=self.parts, multiple=self.multiple)
@@ -142,19 +150,34 @@ def train_text(
         optimiser = MirrorDescent(model.parameters(), lr=recipe.lr, p=recipe.p)
         for weights in model.parameters():  # gradients accumulate here over the parts of a batch
             weights.grad = torch.zeros_like(weights)
-        forward: nn.Module = model
-        if recipe.compiled:
-            # Compile one graph per padded length; a GPU launches it as a whole.
-            mode = "reduce-overhead" if target.type == "cuda" else "default"
-            forward = torch.compile(model, dynamic=False, mode=mode)  # type: ignore[assignment]
+        read = _reader(model, recipe, target)
 
         def epoch(k: int) -> dict[str, float]:
             torch.manual_seed(seed_of("text epoch", k, base=recipe.seed))
-            row = _epoch(forward, optimiser, parts[0], recipe, k, progress)
-            return row | {"test": accuracy(forward, parts[1])}
+            model.train()
+            row = _epoch(read, optimiser, parts[0], recipe, k, progress)
+            model.eval()
+            return row | {"test": accuracy(read, parts[1], recipe)}
 
         run_epochs(run, recipe.lr, lambda: _finished(run), epoch, lambda: save(model.state_dict()))
     return run
+
+
+def _reader(model: TextClassifier, recipe: Recipe, device: torch.device) -> Reader:
+    """Return the function from texts and places to logits and labels."""
+    forward: Any = model.packed if recipe.packed else model
+    if recipe.compiled:
+        # Compile one graph per size; a GPU launches it as a whole.
+        mode = "reduce-overhead" if device.type == "cuda" else "default"
+        forward = torch.compile(forward, dynamic=False, mode=mode)
+
+    def read(data: Batches, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        texts, labels = data.pack(places, _FILL) if recipe.packed else data.take(places)
+        with _precision(device):
+            logits = forward(texts)
+        return logits.float(), labels
+
+    return read
 
 
 def _load(model: TextClassifier, tensors: dict[str, Tensor]) -> None:
@@ -170,8 +193,12 @@ def _check_lengths(parts: list[Batches], shape: Shape) -> None:
 
 def _finished(run: TextRun) -> bool:
     history = run.history
-    done = bool(history) and history[-1]["train"] >= run.recipe.stop
-    return done or len(history) >= run.recipe.epochs
+    if not history or len(history) >= run.recipe.epochs:
+        return bool(history)
+    tests, patience = [row["test"] for row in history], run.recipe.patience
+    waited = len(tests) - 1 - tests.index(max(tests))
+    late = patience is not None and waited >= patience
+    return late or history[-1]["train"] >= run.recipe.stop
 
 
 def _precision(device: torch.device) -> AbstractContextManager[Any]:
@@ -181,7 +208,7 @@ def _precision(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def _epoch(
-    model: nn.Module,
+    read: Reader,
     optimiser: MirrorDescent,
     data: Batches,
     recipe: Recipe,
@@ -190,16 +217,14 @@ def _epoch(
 ) -> dict[str, float]:
     """Make one pass over the texts; return mean loss, running accuracy and seconds."""
     start, device = time.perf_counter(), data.ids.device
-    model.train()
+    pieces = 1 if recipe.packed else recipe.parts
     batches = data.shuffled(recipe.batch, seed_of("text order", epoch, base=recipe.seed))
     total, right = torch.zeros((), device=device), torch.zeros((), device=device)
     for k, places in enumerate(batches):
         optimiser.zero_grad(set_to_none=False)
-        for part in np.array_split(places, min(recipe.parts, len(places))):
-            ids, labels = data.take(part)
-            with _precision(device):
-                logits = model(ids)
-            loss = F.cross_entropy(logits.float(), labels, reduction="sum")
+        for part in np.array_split(places, min(pieces, len(places))):
+            logits, labels = read(data, part)
+            loss = F.cross_entropy(logits, labels, reduction="sum")
             loss.backward()
             total += loss.detach()
             right += (logits.detach().argmax(-1) == labels).sum()
@@ -211,12 +236,11 @@ def _epoch(
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, data: Batches) -> float:
+def accuracy(read: Reader, data: Batches, recipe: Recipe) -> float:
     """Compute the share of texts classified correctly."""
-    model.eval()
     right = torch.zeros((), device=data.ids.device)
-    for places in data.ordered(_READ):
-        ids, labels = data.take(places)
-        with _precision(ids.device):
-            right += (model(ids).argmax(-1) == labels).sum()
+    batches = data.shuffled(recipe.batch, 0) if recipe.packed else data.ordered(_READ)
+    for places in batches:
+        logits, labels = read(data, places)
+        right += (logits.argmax(-1) == labels).sum()
     return float(right) / len(data.lengths)
