@@ -1,5 +1,7 @@
 """Headlines and verdicts in sentences."""
 
+import torch
+
 import attnmargin as am
 from attnmargin.prediction.sentences import elsewhere, headline, verdict_sentence
 from attnmargin.prediction.words import name_tokens
@@ -47,6 +49,13 @@ def test_verdicts_in_sentences() -> None:
         orthonormal(1, 5)[0], head=am.heads.QuadraticHead(orthonormal(1, 5)[0].v, 0.4)
     )
     assert "mixtures of tokens" in verdict_sentence(mixed)
+    steps, attention = mixed.observed  # type: ignore[misc]
+    assert mixed.head is not None
+    run = am.train(mixed.data, head=mixed.head, steps=steps, record=steps)
+    torch.testing.assert_close(attention, am.probabilities(mixed.data, run.W[-1]))
+    outside = float((attention * ~mixed.selection).sum(-1).max())
+    seen = f"Observed: after 2,000 steps these tokens have all but {outside:.1g} of the attention."
+    assert verdict_sentence(mixed).endswith(seen)
 
 
 def test_what_is_missing_is_named() -> None:

@@ -12,6 +12,7 @@ from torch.nn.functional import one_hot
 
 from attnmargin.attention.heads import Head, QuadraticHead
 from attnmargin.attention.losses import Loss
+from attnmargin.attention.softmax import probabilities
 from attnmargin.base.display import Summarised, few_words, range_words, tally_words
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
@@ -29,6 +30,9 @@ from attnmargin.selections.search import Search
 from attnmargin.theory.check import Check, Outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.theory.table import Grounds, all_checks
+
+# Steps for which a run is observed that no theorem covers.
+_OBSERVED = 2000
 
 
 @final
@@ -178,6 +182,19 @@ class Prediction(Summarised):
         for index, search in zip(members, self._facts.searches, strict=True):
             found[index] = search.to(self.data.X.device)
         return found
+
+    @cached_property
+    def observed(self) -> tuple[int, Tensor] | None:
+        """Where a head mixes tokens: steps of the run, and the attention ``(*B, n, T)`` after them.
+
+        No theorem covers such runs, so this is what is seen, at most 2,000 steps after the start;
+        :func:`attnmargin.confirm` goes further.
+        """
+        if self.head is None:
+            return None
+        steps = min(self.course.steps, _OBSERVED)
+        run = self.course.train(self.data, steps, steps, head=self.head)
+        return steps, probabilities(self.data, run.W[-1])
 
     @property
     def search(self) -> Search | None:

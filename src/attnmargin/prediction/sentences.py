@@ -50,6 +50,9 @@ class Answer(Protocol):
     def ending(self) -> Ending | None: ...
 
     @property
+    def observed(self) -> tuple[int, Tensor] | None: ...
+
+    @property
     def solution(self) -> Solution: ...
 
     @property
@@ -102,7 +105,7 @@ def verdict_sentence(prediction: Answer) -> str:
         raise InputError("prediction", "a batch of them", "one of them: prediction[index]")
     ending = prediction.ending
     if ending is None:
-        return _of_mixture(prediction)
+        return f"{_of_mixture(prediction)} {_observed(prediction)}"
     if prediction.verdict == Verdict.GUARANTEED:
         return _from_every_start(prediction)
     if prediction.verdict == Verdict.FROM_START:
@@ -125,7 +128,16 @@ def _of_mixture(prediction: Answer) -> str:
     if prediction.solution.status == Status.INFEASIBLE:
         proof = explain_infeasible(prediction.solution.problem, prediction.solution.dual)
         return f"Undecided: no weights make this mixture: {proof}."
-    return "Undecided: no theorem is about mixtures of this kind, and no run was followed."
+    return "Undecided: no theorem is about mixtures of this kind."
+
+
+def _observed(prediction: Answer) -> str:
+    """Say what a run shows that no theorem covers."""
+    assert prediction.observed is not None
+    steps, attention = prediction.observed
+    outside = float((attention * ~prediction.chosen).sum(-1).max())
+    words = f"all but {outside:.1g} of" if outside > 0.0 else "all"
+    return f"Observed: after {steps:,} steps these tokens have {words} the attention."
 
 
 def _from_every_start(prediction: Answer) -> str:
