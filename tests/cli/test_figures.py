@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnmargin.papers.engine import reproduce as engine
-from attnmargin.papers.registry import find
+from attnmargin.papers.registry import experiments, find
 from tests.commands import command
 
 
@@ -22,7 +22,7 @@ def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_p
     assert "4 of 4 claims hold" in summary
     assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
     listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
-    assert len(listed["figures"]) == 47
+    assert len(listed["figures"]) == len(experiments())
     code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)
     assert (code, out) == (2, "")
     assert err.startswith("attnmargin: figure: got 'B:fig0'")
