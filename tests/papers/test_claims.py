@@ -9,7 +9,8 @@ import scipy.optimize
 
 import attnmargin as am
 from attnmargin.papers.d import layers
-from attnmargin.papers.engine.experiment import Claim, Experiment, Measurement, Point
+from attnmargin.papers.engine.claims import stated
+from attnmargin.papers.engine.experiment import Experiment, Measurement, Point
 from attnmargin.papers.engine.reproduce import reproduce
 from attnmargin.papers.engine.summary import write_summary
 from attnmargin.plot.panels import Panel, Picture, Series
@@ -22,7 +23,7 @@ def toy() -> Experiment:
     panel = Panel(title="t", axes=("x", "y"), series=[line])
     return Experiment(
         "A:fig1", "A toy", 1, (Point("a"),), lambda task: {"y": np.ones(1)},
-        lambda results: [Claim("one", 1.0, "≥ 2", False)],
+        lambda results: [stated("one", 1.0, "≥ 2", False)],
         lambda results: [Picture(name="toy", caption="a toy", panels=[panel])],
         measurements=lambda results: [Measurement("a number", 3.0), Measurement("none", np.nan)],
     )  # fmt: skip

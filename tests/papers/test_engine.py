@@ -14,6 +14,7 @@ import pytest
 import attnmargin as am
 from attnmargin.papers import registry
 from attnmargin.papers.engine import experiment as parts
+from attnmargin.papers.engine.claims import at_least
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Task
 from attnmargin.papers.engine.reproduce import reproduce
 from attnmargin.papers.registry import find
@@ -38,7 +39,7 @@ def toy(calls: list[str], fail_at: str | None = None) -> Experiment:
 
     return Experiment(
         "A:toy", "A toy", 5, (Point("a", {"key": "a"}), Point("b", {"key": "b"})), compute,
-        lambda results: [parts.at_least("mean", results["a"]["y"].mean(), 0.0)], pictures,
+        lambda results: [at_least("mean", results["a"]["y"].mean(), 0.0)], pictures,
     )  # fmt: skip
 
 
@@ -100,7 +101,15 @@ def test_the_record_is_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     install(monkeypatch, toy([]))
     record = reproduce(find("A:toy"), out=tmp_path)
     assert {"figure", "trials", "seconds", "claims", "files", "seed", "versions"} <= set(record)
-    assert record["claims"][0].keys() == {"claim", "measured", "bound", "holds"}
+    assert record["claims"][0].keys() == {
+        "claim",
+        "measured",
+        "error",
+        "count",
+        "bound",
+        "holds",
+        "verdict",
+    }
     saved = json.loads((tmp_path / "A" / "toy" / "result.json").read_text())
     assert saved["claims"] == record["claims"]
     assert all(Path(file).is_file() for file in record["files"])

@@ -6,20 +6,69 @@ import numpy as np
 import pytest
 
 from attnmargin.base.intervals import share_interval
-from attnmargin.papers.engine import experiment as parts
-from attnmargin.papers.engine.experiment import Claim
+from attnmargin.papers.engine.claims import (
+    at_least,
+    at_most,
+    difference_of,
+    largest_of,
+    least_of,
+    mean_error,
+    mean_of,
+    more_than,
+    number_of,
+    share_of,
+    stated,
+    untold,
+)
 
 
 def test_intervals() -> None:
     """Wilson's interval of 8 in 10, from its formula; a mean of equal numbers has no width."""
     low, high = share_interval(np.array([8]), 10)
     assert (float(low[0]), float(high[0])) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    mean, half = parts.mean_error(np.full((4, 2), 3.0))
+    mean, half = mean_error(np.full((4, 2), 3.0))
     assert (mean.tolist(), half.tolist()) == ([3.0, 3.0], [0.0, 0.0])
 
 
 def test_claims_without_a_number_are_valid_json() -> None:
-    record = Claim("c", float("nan"), "≥ 1", np.bool_(False)).record()  # type: ignore[arg-type]
+    record = stated("c", float("nan"), "≥ 1", np.bool_(False)).record()  # type: ignore[arg-type]
     assert json.loads(json.dumps(record)) == {
-        "claim": "c", "measured": None, "bound": "≥ 1", "holds": False,
+        "claim": "c", "measured": None, "error": None, "count": None, "bound": "≥ 1",
+        "holds": False, "verdict": "fails",
     }  # fmt: skip
+
+
+def test_numbers_have_errors_and_counts() -> None:
+    values = [1.0, 2.0, 4.0, 5.0]
+    mean = mean_of(values)
+    assert (mean.value, mean.count) == (3.0, 4)
+    assert mean.error == pytest.approx(np.std(values, ddof=1) / 2.0)
+    assert mean_of([7.0]).error is None
+    share = share_of([True, True, False, True])
+    assert (share.value, share.count) == (0.75, 4)
+    assert share.span()[1] < 1.0
+    assert (least_of(values).value, largest_of(values).value) == (1.0, 5.0)
+    assert number_of([True, False, True]).value == 2.0
+    assert difference_of(values, [0.0, 2.0, 3.0, 3.0]).value == 1.0
+    apart = difference_of(values, [1.0, 2.0])
+    assert apart.value == 1.5
+    assert mean.error is not None
+    assert apart.error == pytest.approx(np.hypot(mean.error, 0.5))
+    assert mean_of([]).value is None
+
+
+def test_claims_are_judged_by_their_intervals() -> None:
+    """Mean 3, standard error 0.913: 95 % from 1.21 to 4.79."""
+    mean = mean_of([1.0, 2.0, 4.0, 5.0])
+    for bound, word in ((2.9, "holds"), (3.1, "undecided"), (4.7, "undecided"), (4.9, "fails")):
+        assert at_least("c", mean, bound).verdict == word
+        assert at_most("c", mean_of([-1.0, -2.0, -4.0, -5.0]), -bound).verdict == word
+    assert at_least("c", 3.0, 3.1).verdict == "fails"
+    few = np.arange(4.0)
+    assert more_than("c", few + 1.0, few).verdict == "holds"
+    assert more_than("c", few, few + 1.0).verdict == "fails"
+    assert more_than("c", few, few[::-1]).verdict == "undecided"
+    assert more_than("c", few + 1.0, few, by=2.0).verdict == "fails"
+    assert untold("c", "> 0").record()["verdict"] == "undecided"
+    assert not untold("c", "> 0").holds
+    assert at_least("c", mean_of([]), 0.0).verdict == "undecided"

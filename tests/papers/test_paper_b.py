@@ -65,7 +65,7 @@ def test_a_point_holds_all_that_is_drawn(results: dict[str, Arrays]) -> None:
 def test_claims_pictures_and_the_table(results: dict[str, Arrays], tmp_path: Path) -> None:
     claims = TABLE.claims(results)
     assert len(claims) == 2 + 2 * len(SEEDS)
-    assert claims[1].measured == 0.0
+    assert claims[1].measured.value == 0.0
     assert not claims[1].holds  # equal runs are no point apart
     text = table_text(results)
     assert text.count("\n| ") == 1 + 9

@@ -12,6 +12,8 @@ from attnmargin.cli.console import named_progress_bar, print_json
 from attnmargin.cli.options import FOLDER, Command, OneOf, as_json
 from attnmargin.report.numbers import short
 
+_STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
+
 
 @click.command(cls=Command, resumes="out")
 @click.argument("figures", nargs=-1)
@@ -125,15 +127,17 @@ def _run_points(
 
 
 def _print(record: dict[str, Any]) -> None:
+    from attnmargin.papers.engine.summary import measured_words
+
     console = Console()
     counts = f"{record['trials']} {record['unit']} per point, {record['seconds']:g} s"
-    table = Table("claim", "measured", "bound", "holds", title=f"{record['figure']}: {counts}",
-                  title_justify="left")  # fmt: skip
+    columns = ("claim", "measured", "values", "bound", "verdict")
+    table = Table(*columns, title=f"{record['figure']}: {counts}", title_justify="left")
     for claim in record["claims"]:
-        style = "green" if claim["holds"] else "red"
-        word = "holds" if claim["holds"] else "fails"
-        measured = short(claim["measured"], ".6g")
-        table.add_row(claim["claim"], measured, claim["bound"], f"[{style}]{word}[/]")
+        style = _STYLES[claim["verdict"]]
+        count = "–" if claim["count"] is None else f"{claim['count']:,}"
+        table.add_row(claim["claim"], measured_words(claim), count, claim["bound"],
+                      f"[{style}]{claim['verdict']}[/]")  # fmt: skip
     console.print(table)
     for own in record["measurements"]:
         words = f"measured: {own['what']}: {short(own['measured'], '.6g')}"
@@ -143,11 +147,10 @@ def _print(record: dict[str, Any]) -> None:
 
 
 def _print_sum(records: list[dict[str, Any]]) -> None:
-    claims = [claim for record in records for claim in record["claims"]]
-    held = sum(claim["holds"] for claim in claims)
+    from attnmargin.papers.engine.summary import tally
+
+    held = tally([claim["verdict"] for record in records for claim in record["claims"]])
     measured = sum(len(record["measurements"]) for record in records)
     seconds = sum(record["seconds"] for record in records)
     more = f"{measured} further numbers are measured without a bound; " if measured else ""
-    click.echo(
-        f"{held} of {len(claims)} claims hold; {more}{len(records)} figures, {seconds:.0f} s"
-    )
+    click.echo(f"{held}; {more}{len(records)} figures, {seconds:.0f} s")

@@ -12,15 +12,8 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.implied import implied_norm
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers.entry import solve
@@ -246,9 +239,9 @@ def _claims_fig7(results: Results) -> list[Claim]:
         at_least("K Qᵀ with the nuclear solution at 2000 steps, mean", ends["KQ"], 0.9971),
         at_least("W with the Frobenius solution at 20,000 steps, worst trial",
                  _at(long, "fro", 20000).min(), 0.9999),
-        Claim("W is farther from the nuclear solution", cross["W"], f"< {ends['W']:.4f} − 0.05",
+        stated("W is farther from the nuclear solution", cross["W"], f"< {ends['W']:.4f} − 0.05",
               bool(cross["W"] < ends["W"] - 0.05)),
-        Claim("K Qᵀ is farther from the Frobenius solution", cross["KQ"],
+        stated("K Qᵀ is farther from the Frobenius solution", cross["KQ"],
               f"< {ends['KQ']:.4f} − 0.05", bool(cross["KQ"] < ends["KQ"] - 0.05)),
     ]  # fmt: skip
 
@@ -299,12 +292,12 @@ def _claims_penalty(results: Results) -> list[Claim]:
     published = results["2.2e-16"]["norm"]
     still = float(published[-1].mean() / published[len(published) // 2].mean())
     return [
-        Claim("without penalty, correlation at 5000 steps is lower than with 1e-60", end("0"),
+        stated("without penalty, correlation at 5000 steps is lower than with 1e-60", end("0"),
               f"< {end('1e-60'):.4f}", end("0") < end("1e-60")),
-        Claim("with 2.2e-16 the norm of K Qᵀ stands still: ratio of 5000 to 2500 steps", still,
+        stated("with 2.2e-16 the norm of K Qᵀ stands still: ratio of 5000 to 2500 steps", still,
               "within 2 % of 1", abs(still - 1.0) < 0.02),
         at_least("with 1e-60, correlation at 5000 steps, mean", end("1e-60"), 0.9995),
-        Claim("with 1e-60 it is higher than with the published penalty", end("1e-60"),
+        stated("with 1e-60 it is higher than with the published penalty", end("1e-60"),
               f"> {end('2.2e-16'):.4f}", end("1e-60") > end("2.2e-16")),
     ]  # fmt: skip
 

@@ -13,15 +13,8 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal
 from attnmargin.margin.builders import finite_problem, token_problem
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.composition import optimal_composition
@@ -109,10 +102,10 @@ def _claims_fig9(results: Results) -> list[Claim]:
     beyond = [_fig9(results, w)["selected"].min() for w in _LAMBDAS if w > 2.0]
     best = [_fig9(results, w)["exact"].min() for w in _LAMBDAS if w > 2.0]
     return [
-        Claim("number of selected tokens rises with λ, largest fall", fall, "≤ 0.1", fall <= 0.1),
-        Claim("λ = 0: tokens selected, most", float(_fig9(results, 0.0)["selected"].max()), "1",
+        stated("number of selected tokens rises with λ, largest fall", fall, "≤ 0.1", fall <= 0.1),
+        stated("λ = 0: tokens selected, most", float(_fig9(results, 0.0)["selected"].max()), "1",
               int(_fig9(results, 0.0)["selected"].max()) == 1),
-        Claim(f"λ > 2: tokens selected, fewest (in the best mixture: {int(min(best))})",
+        stated(f"λ > 2: tokens selected, fewest (in the best mixture: {int(min(best))})",
               float(min(beyond)), f"{_T} (all)", int(min(beyond)) == _T),
         at_least(f"mean correlation with SVMeq, least over the {len(seen)} of {len(fits)} λ with "
                  "clear-cut trials", min(seen), 0.95),

@@ -10,16 +10,8 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal, random_data
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.implied import implied_norm
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, at_most
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.cones import score_barrier

@@ -10,9 +10,9 @@ from attnmargin.attention.score import optimal_tokens
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import token_problem
 from attnmargin.papers.a.directions import PENALTY, uniform_factors
+from attnmargin.papers.engine.claims import Claim, stated
 from attnmargin.papers.engine.experiment import (
     Arrays,
-    Claim,
     Experiment,
     Measurement,
     Point,
@@ -68,8 +68,8 @@ def _claims_fig4(results: Results) -> list[Claim]:
             if len(arrays["fro"]):
                 worse.append(float(arrays["nuc"].mean() - arrays["fro"].mean()))
     return [
-        Claim("solutions with a rank above min(n, d)", float(above), "0", above == 0),
-        Claim("mean nuclear rank less mean Frobenius rank, largest over all points", max(worse),
+        stated("solutions with a rank above min(n, d)", float(above), "0", above == 0),
+        stated("mean nuclear rank less mean Frobenius rank, largest over all points", max(worse),
               "≤ 0", max(worse) <= 0.0),
     ]  # fmt: skip
 
@@ -137,12 +137,12 @@ def _claims_fig10(results: Results) -> list[Claim]:
         off = _mean_off(results, n, T)
         wide = off[min(n, _M[-1]) - 1]
         claims.append(
-            Claim(f"n = {n}, T = {T}: misalignment at m = {min(n, _M[-1])} over that at m = 1",
+            stated(f"n = {n}, T = {T}: misalignment at m = {min(n, _M[-1])} over that at m = 1",
                   float(wide / off[0]), "≤ 0.25", bool(wide <= 0.25 * off[0]))
         )  # fmt: skip
     ends = [_mean_off(results, 5, T)[4] for T in (5, 10, 15)]
     claims.append(
-        Claim("n = 5, m = 5: spread of the misalignment over T = 5, 10, 15",
+        stated("n = 5, m = 5: spread of the misalignment over T = 5, 10, 15",
               float(max(ends) - min(ends)), "≤ 0.05", max(ends) - min(ends) <= 0.05)
     )  # fmt: skip
     return claims

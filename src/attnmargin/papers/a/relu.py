@@ -12,15 +12,8 @@ from attnmargin.attention.softmax import probabilities
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import normal
 from attnmargin.papers.a.mixtures import SELECTED, clear_cut, compare, generator_of
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import Guarded, Trajectory, train
@@ -110,10 +103,10 @@ def _claims_fig8(results: Results) -> list[Claim]:
         both = np.isfinite(own["eq_free"])
         held, free = (float(x[both].mean()) for x in (own["eq"][-1], own["eq_free"]))
         words = f"d = {d}: the guard raises the mean correlation of {both.sum()} of them, to"
-        claims.append(Claim(words, held, f"> {free:.4f} without", held > free))
+        claims.append(stated(words, held, f"> {free:.4f} without", held > free))
         order = end["eq"] >= end["gen"] > end["one"]
         claims.append(
-            Claim(f"d = {d}: SVMeq ≥ Gen-SVM > one token, mean of Gen-SVM", end["gen"],
+            stated(f"d = {d}: SVMeq ≥ Gen-SVM > one token, mean of Gen-SVM", end["gen"],
                   f"{end['eq']:.4f} ≥ · > {end['one']:.4f}", order)
         )  # fmt: skip
     return claims

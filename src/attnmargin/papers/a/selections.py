@@ -17,15 +17,14 @@ from attnmargin.margin.implied import implied_norm
 from attnmargin.papers.a.conjecture import WIDTHS, conjecture_experiment
 from attnmargin.papers.a.directions import PENALTY, uniform_factors
 from attnmargin.papers.a.settle import LONG_ROUNDS, ROUNDS, Settled, settle
+from attnmargin.papers.engine.claims import Claim, at_least, stated
 from attnmargin.papers.engine.experiment import (
     Arrays,
-    Claim,
     Experiment,
     Measurement,
     Point,
     Results,
     Task,
-    at_least,
 )
 from attnmargin.papers.engine.series import share_curve
 from attnmargin.plot.panels import Panel, Picture, Series
@@ -103,9 +102,9 @@ def _claims_for(results: Results, parameter: str) -> list[Claim]:
     return [
         at_least(f"{name}: share of Global for d ≥ 20, least", glob[wide].min(), 0.99),
         at_least(f"{name}: share of Local for d ≥ 5, least", local[enough].min(), 0.995),
-        Claim(f"{name}: Global rises with d, largest fall", fall, f"≤ {slack:.2g} (sampling)",
+        stated(f"{name}: Global rises with d, largest fall", fall, f"≤ {slack:.2g} (sampling)",
               fall <= slack),
-        Claim(f"{name}: B.1 by average margin never above Global, largest excess",
+        stated(f"{name}: B.1 by average margin never above Global, largest excess",
               float((b1 - glob).max()), f"≤ {slack:.2g} (sampling)",
               bool((b1 - glob).max() <= slack)),
     ]  # fmt: skip
@@ -249,8 +248,8 @@ def _claims_conjecture(results: Results) -> list[Claim]:
     missed = both - sum(int(arrays["selected"]) for arrays in results.values())
     claim = f"instances with B.1 and D ({both}) in which training selects other tokens"
     return [
-        Claim(claim, float(missed), "0", missed == 0),
-        Claim("instances with B.1 and D, so that the claim is not empty", float(both), "≥ 20",
+        stated(claim, float(missed), "0", missed == 0),
+        stated("instances with B.1 and D, so that the claim is not empty", float(both), "≥ 20",
               both >= 20),
     ]  # fmt: skip
 

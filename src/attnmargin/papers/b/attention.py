@@ -19,13 +19,8 @@ from attnmargin.papers.b.table import (
 from attnmargin.papers.b.table import (
     EXPERIMENTS as TABLE,
 )
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Results,
-    at_least,
-)
+from attnmargin.papers.engine.claims import Claim, at_least
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Results
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.report.pages.attention import MarkedText, write_attention
 from attnmargin.text.classifier.analysis import LARGE, pivotal_shares

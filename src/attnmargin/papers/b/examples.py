@@ -8,16 +8,8 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.implied import implied_method
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.local_optimality import label_margin
 from attnmargin.solvers.entry import solve
@@ -72,7 +64,7 @@ def _claims_example1(results: Results) -> list[Claim]:
         at_most("printed W against the solution for p = 2, largest difference", off["two"], 1e-5),
         at_least("printed W against the solution for p = 3, largest difference", off["three"],
                  1e-3),
-        Claim(f"ℓ3 norm at p = 3, W = ({entry[0]:.4f}, 0; {entry[1]:.4f}, 0)", cubes[0],
+        stated(f"ℓ3 norm at p = 3, W = ({entry[0]:.4f}, 0; {entry[1]:.4f}, 0)", cubes[0],
               f"< {cubes[1]:.5f}, that of the printed one", cubes[0] < cubes[1] - 1e-4),
         at_most("relative duality gap of both, worst", float(own["gap"].max()), 1e-9),
     ]  # fmt: skip
@@ -146,7 +138,7 @@ def _claims_fig3(results: Results) -> list[Claim]:
     margin = results["data"]["margin"]
     words = "label margin of the optimal tokens, ℓ3-SVM"
     others = ", ".join(f"{m:.4g}" for m in margin[1:])
-    return [Claim(words, float(margin[0]), f"> {others}", bool((margin[0] > margin[1:]).all()))]
+    return [stated(words, float(margin[0]), f"> {others}", bool((margin[0] > margin[1:]).all()))]
 
 
 def _pictures_fig3(results: Results) -> list[Picture]:

@@ -14,16 +14,8 @@ from attnmargin.data.random import random_data
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.implied import implied_method
 from attnmargin.papers.b.examples import STEPS, example_2
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, Measured, at_least, at_most, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers.entry import solve
@@ -191,8 +183,8 @@ def _claims_rates(results: Results) -> list[Claim]:
         own_fit = fit_rate(np.log(k[late]), far[late])
         allowed = fit_rate(np.log(k[late]), _bound(p, k)[late])
         claims.append(
-            Claim(f"p = {p:g}: power of log k in the mean divergence, {own['far'].shape[1]} trials",
-                  own_fit.slope, f"≤ {allowed.slope:.3f}, that of Theorem 4",
+            stated(f"p = {p:g}: power of log k in the mean divergence",
+                  Measured(own_fit.slope, count=own["far"].shape[1]), f"≤ {allowed.slope:.3f}, that of Theorem 4",
                   own_fit.slope <= allowed.slope)
         )  # fmt: skip
     return claims

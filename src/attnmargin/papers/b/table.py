@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from attnmargin.base.device import device_of
 from attnmargin.base.files import write_whole
 from attnmargin.papers.b.pivotal import REVIEWS
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-)
+from attnmargin.papers.engine.claims import Claim, at_least
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.review_data import NEEDS, find_reviews, find_vocabulary
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.classifier.analysis import attention_shares, sparsity

@@ -16,16 +16,14 @@ from attnmargin.papers.c.data import (
     ordered,
     projected,
 )
+from attnmargin.papers.engine.claims import Claim, at_least, at_most
 from attnmargin.papers.engine.experiment import (
     Arrays,
-    Claim,
     Experiment,
     Measurement,
     Point,
     Results,
     Task,
-    at_least,
-    at_most,
 )
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series

@@ -7,7 +7,8 @@ import numpy as np
 
 from attnmargin.graphs import TokenGraph, cyclic_data, token_graphs
 from attnmargin.graphs.layout import Layout, layout
-from attnmargin.papers.engine.experiment import Arrays, Claim, Experiment, Point, Results, Task
+from attnmargin.papers.engine.claims import Claim, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 
 # Tokens e₁ to e₄: sequences, each with the token that follows it.
@@ -33,7 +34,7 @@ def _run(task: Task) -> Arrays:
 
 
 def _holds(words: str, found: object, wanted: object) -> Claim:
-    return Claim(words, None, f"{found} = {wanted}", found == wanted)
+    return stated(words, None, f"{found} = {wanted}", found == wanted)
 
 
 def _claims(results: Results) -> list[Claim]:

@@ -24,16 +24,8 @@ from attnmargin.papers.c.data import (
     ordered,
 )
 from attnmargin.papers.c.descent import long_run
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import regularization_path, train
@@ -89,7 +81,7 @@ def _claims_convexity(results: Results) -> list[Claim]:
     return [
         at_least(f"least eigenvalue of {_POINTS * count} Hessians", float(own["least"].min()),
                  -1e-12),
-        Claim("least eigenvalue on the cyclic subspace", float(own["inside"].min()), "> 0",
+        stated("least eigenvalue on the cyclic subspace", float(own["inside"].min()), "> 0",
               bool((own["inside"] > 0).all())),
         at_most(f"gradient at W_cyc, worst of {count}", float(own["gradient"].max()), 1e-10),
     ]  # fmt: skip

@@ -23,16 +23,8 @@ from attnmargin.papers.c.data import (
     ordered,
     padded_bases,
 )
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers.entry import solve
@@ -131,11 +123,11 @@ def _claims(results: Results) -> list[Claim]:
     return [
         at_least(f"mean correlation with the local Graph-SVM ({solved} of {len(near)} feasible)",
                  float(near.mean()), 0.99),
-        Claim("mean correlation with the global one", float(far.mean()),
+        stated("mean correlation with the global one", float(far.mean()),
               f"< {near.mean():.4f}, the local one", bool(far.mean() < near.mean())),
         at_least("share of trials where local is at least as good", float((near >= far - 1e-9)
                  .mean()), 0.9),
-        Claim("mean cyclic distance, local", inside, f"< {outside:.4g}, the global one",
+        stated("mean cyclic distance, local", inside, f"< {outside:.4g}, the global one",
               inside < outside),
     ]  # fmt: skip
 

@@ -18,16 +18,8 @@ from attnmargin.papers.d.tokens import (
     settings_of,
     statistics_of,
 )
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.importance import TokenImportance, sign_agreement
@@ -136,7 +128,9 @@ def _claims(results: Results) -> list[Claim]:
         claims.append(at_least(f"{words} (loss {loss:.2g}): sign agreement", share[-1], 0.95))
         if kind == "long":
             holds = 1e-6 <= loss <= 1e-4
-            claims.append(Claim(f"{words}: loss of the last epoch", loss, "1e-06 to 0.0001", holds))
+            claims.append(
+                stated(f"{words}: loss of the last epoch", loss, "1e-06 to 0.0001", holds)
+            )
     return claims
 
 

@@ -10,16 +10,8 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.embeddings.instances import important_tokens, level_tokens, random_embeddings
 from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, at_most
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.training import gradient_flow

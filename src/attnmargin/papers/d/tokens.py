@@ -12,16 +12,8 @@ from attnmargin.base.device import device_of
 from attnmargin.base.files import write_whole
 from attnmargin.embeddings.instances import level_tokens
 from attnmargin.embeddings.statistics import TokenStatistics
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Claim,
-    Experiment,
-    Point,
-    Results,
-    Task,
-    at_least,
-    at_most,
-)
+from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.review_data import find_reviews, find_vocabulary
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.corpus import balanced
@@ -161,7 +153,7 @@ def _claims_corpus(results: Results) -> list[Claim]:
         same = sign_agreement(statistics_of(own), own["with_v"])
         claims += [
             at_least(f"{name}: sign agreement of {len(same)} tokens", same.mean(), 0.95),
-            Claim(f"{name}: loss at the end", loss, "0.03 to 0.5", 0.03 <= loss <= 0.5),
+            stated(f"{name}: loss at the end", loss, "0.03 to 0.5", 0.03 <= loss <= 0.5),
         ]
     return claims
 

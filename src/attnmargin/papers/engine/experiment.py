@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.progress import Progress
+from attnmargin.papers.engine.claims import Claim, finite
 from attnmargin.plot.panels import Picture
 
 Arrays = dict[str, NDArray[Any]]
@@ -38,26 +38,6 @@ class Task:
 
 @final
 @dataclass(frozen=True)
-class Claim:
-    """One checkable statement of a paper, with the measured number and the bound."""
-
-    claim: str
-    measured: float | None
-    bound: str
-    holds: bool
-
-    def record(self) -> dict[str, Any]:
-        """Return the claim as a JSON-ready record."""
-        return {
-            "claim": self.claim,
-            "measured": _finite(self.measured),
-            "bound": self.bound,
-            "holds": bool(self.holds),
-        }
-
-
-@final
-@dataclass(frozen=True)
 class Measurement:
     """A reported number without a bound: no claim depends on it."""
 
@@ -66,22 +46,7 @@ class Measurement:
 
     def record(self) -> dict[str, Any]:
         """Return the measurement as a JSON-ready record."""
-        return {"what": self.what, "measured": _finite(self.measured)}
-
-
-def _finite(value: float | None) -> float | None:
-    """Return the value, or None if JSON cannot represent it."""
-    return None if value is None or not np.isfinite(value) else float(value)
-
-
-def at_least(claim: str, measured: float, bound: float) -> Claim:
-    """Claim that a number is at least a bound."""
-    return Claim(claim, float(measured), f"≥ {bound:g}", bool(measured >= bound))
-
-
-def at_most(claim: str, measured: float, bound: float) -> Claim:
-    """Claim that a number is at most a bound."""
-    return Claim(claim, float(measured), f"≤ {bound:g}", bool(measured <= bound))
+        return {"what": self.what, "measured": finite(self.measured)}
 
 
 @final
@@ -106,10 +71,3 @@ class Experiment:
     def store(self) -> str:
         """Name of the experiment that owns the points."""
         return self.source or self.name
-
-
-def mean_error(values: NDArray[Any], axis: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Compute the mean, and the half width of its 95 % interval."""
-    count = values.shape[axis]
-    spread = values.std(axis, ddof=1) if count > 1 else np.zeros_like(values.mean(axis))
-    return values.mean(axis), 1.96 * spread / np.sqrt(count)

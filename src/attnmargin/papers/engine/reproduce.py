@@ -16,13 +16,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.files import write_whole
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.base.progress import NamedProgress
-from attnmargin.papers.engine.experiment import (
-    Arrays,
-    Experiment,
-    Point,
-    Results,
-    Task,
-)
+from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.plot.drawing import draw_picture, save
 from attnmargin.version import VERSION
 

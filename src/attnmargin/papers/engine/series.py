@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.intervals import share_interval
-from attnmargin.papers.engine.experiment import mean_error
+from attnmargin.papers.engine.claims import mean_error
 from attnmargin.plot.panels import Series
 
 

@@ -1,10 +1,12 @@
 """The results of a paper's figures as one page of text with pictures."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from attnmargin.base.files import write_whole
+from attnmargin.papers.engine.claims import Judgement
 from attnmargin.report.numbers import short
 
 
@@ -19,12 +21,12 @@ def write_summary(out: Path, paper: str, names: list[str]) -> Path:
 
 def _head(paper: str, records: list[dict[str, Any]]) -> list[str]:
     claims = [claim for record in records for claim in record["claims"]]
-    held = sum(claim["holds"] for claim in claims)
+    held = tally([claim["verdict"] for claim in claims])
     seconds = sum(record["seconds"] for record in records)
     lines = [
         f"# Figures of paper {paper}",
         "",
-        f"Written by `attnmargin reproduce {paper}`: {held} of {len(claims)} claims hold, "
+        f"Written by `attnmargin reproduce {paper}`: {held}; "
         f"{sum(len(r['measurements']) for r in records)} further numbers are measured, "
         f"{seconds:.0f} s of computation.",
         "",
@@ -32,13 +34,40 @@ def _head(paper: str, records: list[dict[str, Any]]) -> list[str]:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for record in records:
-        own = sum(claim["holds"] for claim in record["claims"])
+        own = sum(claim["verdict"] == Judgement.HOLDS for claim in record["claims"])
         lines.append(
             f"| [{record['figure']}](#{_anchor(record)}) | {record['title']} | "
             f"{record['trials']} {record['unit']} | {record['seed']} | {record['seconds']:g} | "
             f"{own} of {len(record['claims'])} |"
         )
     return [*lines, ""]
+
+
+def tally(verdicts: list[str]) -> str:
+    """Say how many claims hold, and how many are undecided or fail.
+
+    >>> tally(["holds", "holds", "undecided"])
+    '2 of 3 claims hold, 1 is undecided'
+    """
+    counts = {word: verdicts.count(word) for word in Judgement}
+    text = f"{counts[Judgement.HOLDS]} of {len(verdicts)} claims hold"
+    if counts[Judgement.UNDECIDED]:
+        number = counts[Judgement.UNDECIDED]
+        text += f", {number} {'is' if number == 1 else 'are'} undecided"
+    return text
+
+
+def measured_words(claim: dict[str, Any]) -> str:
+    """Write what was measured, with its standard error.
+
+    >>> measured_words({"measured": 0.98765, "error": 0.0021})
+    '0.9876 ± 0.0021'
+    """
+    value, error = claim["measured"], claim["error"]
+    if value is None or not error:
+        return short(value, ".6g")
+    digits = max(1 - math.floor(math.log10(error)), 0)
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 def _anchor(record: dict[str, Any]) -> str:
@@ -51,12 +80,13 @@ def _part(record: dict[str, Any]) -> list[str]:
     pictures = [Path(file).name for file in record["files"] if file.endswith(".png")]
     lines = [f"## {record['figure']}", "", record["title"], ""]
     lines += [f"![{record['title']}]({name}/{picture})" for picture in pictures]
-    lines += ["", "| claim | measured | bound | |", "| --- | --- | --- | --- |"]
+    lines += ["", "| claim | measured | values | bound | |", "| --- | --- | --- | --- | --- |"]
     for claim in record["claims"]:
-        word = "holds" if claim["holds"] else "**fails**"
-        measured = short(claim["measured"], ".6g")
+        word = claim["verdict"]
+        word = word if word == Judgement.HOLDS else f"**{word}**"
         words = claim["claim"].replace("|", "\\|")
-        lines.append(f"| {words} | {measured} | {claim['bound']} | {word} |")
+        count = "–" if claim["count"] is None else f"{claim['count']:,}"
+        lines.append(f"| {words} | {measured_words(claim)} | {count} | {claim['bound']} | {word} |")
     own = record["measurements"]
     if own:
         lines += ["", "Measured, with nothing claimed about it:", ""]

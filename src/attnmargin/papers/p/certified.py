@@ -7,15 +7,14 @@ from numpy.typing import NDArray
 from attnmargin.attention.score import scores
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
+from attnmargin.papers.engine.claims import Claim, at_least, more_than, number_of, share_of, stated
 from attnmargin.papers.engine.experiment import (
     Arrays,
-    Claim,
     Experiment,
     Measurement,
     Point,
     Results,
     Task,
-    at_least,
 )
 from attnmargin.papers.engine.series import share_curve
 from attnmargin.plot.panels import Panel, Picture
@@ -102,15 +101,13 @@ def _claims(results: Results) -> list[Claim]:
     for shape in _SHAPES:
         arrays = results[_key(shape)]
         claims.append(at_least(f"(n, T, d) = {shape}: share of runs that are proved",
-                               _proved(arrays).mean(), 0.99))  # fmt: skip
+                               share_of(_proved(arrays)), 0.99))  # fmt: skip
         most = len(arrays["paper"])
-        more = _proved(arrays)[:most].mean() - arrays["paper"].mean()
-        claims.append(Claim(f"(n, T, d) = {shape}: and how many more than by the paper's constants",
-                            float(more), "≥ 0", bool(more >= 0)))  # fmt: skip
-    other = sum(int((~results[_key(shape)]["plain"]).sum()) for shape in _SHAPES)
-    runs = sum(len(results[_key(shape)]["plain"]) for shape in _SHAPES)
-    text = f"runs ({runs}) in which plain torch selects otherwise, while its gradient is exact"
-    return [*claims, Claim(text, float(other), "0", other == 0)]
+        words = f"(n, T, d) = {shape}: and how many more than by the paper's constants"
+        claims.append(more_than(words, _proved(arrays)[:most], arrays["paper"]))
+    other = number_of(np.concatenate([~results[_key(shape)]["plain"] for shape in _SHAPES]))
+    text = "runs in which plain torch selects otherwise, while its gradient is exact"
+    return [*claims, stated(text, other, "0", other.value == 0)]
 
 
 def _measurements(results: Results) -> list[Measurement]:

@@ -6,15 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.data.random import random_data
+from attnmargin.papers.engine.claims import Claim, at_least, stated
 from attnmargin.papers.engine.experiment import (
     Arrays,
-    Claim,
     Experiment,
     Measurement,
     Point,
     Results,
     Task,
-    at_least,
 )
 from attnmargin.papers.engine.series import share_curve
 from attnmargin.plot.panels import Panel, Picture
@@ -72,7 +71,7 @@ def _claims(results: Results) -> list[Claim]:
     left, runs = (int(sum(x.sum() for x in xs)) for xs in (
         [a["left"] for a in every], [_proved(a) for a in every]))  # fmt: skip
     text = f"proved runs ({runs}) that leave their tokens in {_FURTHER:,} of the longest steps"
-    return [*claims, Claim(text, float(left), "0", left == 0)]
+    return [*claims, stated(text, float(left), "0", left == 0)]
 
 
 def _measurements(results: Results) -> list[Measurement]:

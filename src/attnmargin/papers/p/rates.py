@@ -3,9 +3,9 @@
 import numpy as np
 
 from attnmargin.data.random import random_data
+from attnmargin.papers.engine.claims import Claim, stated
 from attnmargin.papers.engine.experiment import (
     Arrays,
-    Claim,
     Experiment,
     Measurement,
     Point,
@@ -54,8 +54,8 @@ def _claims(results: Results) -> list[Claim]:
     proved = sum(int(arrays["proved"].sum()) for arrays in results.values())
     text = f"proved runs ({proved}) that are elsewhere after {_LATER * _STEPS:,} further steps"
     return [
-        Claim(text, float(left), "0", left == 0),
-        Claim("proved runs, so that the claim is not empty", float(proved), "≥ 1", proved >= 1),
+        stated(text, float(left), "0", left == 0),
+        stated("proved runs, so that the claim is not empty", float(proved), "≥ 1", proved >= 1),
     ]
 
 

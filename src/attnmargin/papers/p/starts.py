@@ -3,16 +3,14 @@
 import numpy as np
 
 from attnmargin.data.random import random_data
+from attnmargin.papers.engine.claims import Claim, at_least, at_most
 from attnmargin.papers.engine.experiment import (
     Arrays,
-    Claim,
     Experiment,
     Measurement,
     Point,
     Results,
     Task,
-    at_least,
-    at_most,
 )
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture
