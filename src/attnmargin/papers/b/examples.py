@@ -8,7 +8,15 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.implied import implied_method
-from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    Measured,
+    at_least,
+    at_most,
+    largest_of,
+    least_of,
+    stated,
+)
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.local_optimality import label_margin
@@ -66,13 +74,13 @@ def _claims_example1(results: Results) -> list[Claim]:
                  1e-3),
         stated(f"ℓ3 norm at p = 3, W = ({entry[0]:.4f}, 0; {entry[1]:.4f}, 0)", cubes[0],
               f"< {cubes[1]:.5f}, that of the printed one", cubes[0] < cubes[1] - 1e-4),
-        at_most("relative duality gap of both, worst", float(own["gap"].max()), 1e-9),
+        at_most("relative duality gap of both, worst", largest_of(own["gap"]), 1e-9),
     ]  # fmt: skip
 
 
 def _claims_fig2(results: Results) -> list[Claim]:
     rows = results["data"]["rows"]
-    return [at_least("least margin of the optimal tokens, p = 3", float(rows.min()), 1.0 - 1e-9)]
+    return [at_least("least margin of the optimal tokens, p = 3", least_of(rows), 1.0 - 1e-9)]
 
 
 def _pictures_fig2(results: Results) -> list[Picture]:
@@ -138,7 +146,8 @@ def _claims_fig3(results: Results) -> list[Claim]:
     margin = results["data"]["margin"]
     words = "label margin of the optimal tokens, ℓ3-SVM"
     others = ", ".join(f"{m:.4g}" for m in margin[1:])
-    return [stated(words, float(margin[0]), f"> {others}", bool((margin[0] > margin[1:]).all()))]
+    best = bool((margin[0] > margin[1:]).all())
+    return [stated(words, Measured(float(margin[0]), count=len(margin)), f"> {others}", best)]
 
 
 def _pictures_fig3(results: Results) -> list[Picture]:

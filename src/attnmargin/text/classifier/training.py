@@ -29,6 +29,8 @@ from attnmargin.text.pieces import Pieces
 _READ = 500
 # Packed texts are filled up to multiples of this many tokens.
 _FILL = 2048
+# Graphs that may be compiled: one per size, for training and for tests.
+_GRAPHS = 64
 
 Reader = Callable[[Batches, NDArray[np.int64]], tuple[Tensor, Tensor]]
 
@@ -169,6 +171,8 @@ def _reader(model: TextClassifier, recipe: Recipe, device: torch.device) -> Read
     if recipe.compiled:
         # Compile one graph per size; a GPU launches it as a whole.
         mode = "reduce-overhead" if device.type == "cuda" else "default"
+        dynamo: Any = torch._dynamo.config
+        dynamo.recompile_limit = max(dynamo.recompile_limit, _GRAPHS)
         forward = torch.compile(forward, dynamic=False, mode=mode)
 
     def read(data: Batches, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:

@@ -82,10 +82,14 @@ class Attention(nn.Module):
 
         Args:
             asking, x: tokens ``(N, width)``.
-            starts: int32, where the texts begin among both, and the end.
+            starts: int32, where the texts begin among both, and the end; tokens after it are
+                filler.
             sizes: lengths that no text exceeds.
         """
         q, k, v = self.parts(asking, x)
+        # The kernel leaves the gradients of keys and values after the end as they are in memory.
+        inside = (torch.arange(len(x), device=x.device) < starts[1][-1])[:, None, None]
+        k, v = (part.where(inside, 0.0) for part in (k, v))
         if q.device.type == "cuda":
             mixed = torch.ops.aten._flash_attention_forward(
                 q, k, v, *starts, *sizes, self._dropped, False, False

@@ -14,7 +14,7 @@ from attnmargin.attention.softmax import Objective, Sequences
 from attnmargin.base.arrays import tiny
 from attnmargin.margin.norms import power_norm
 from attnmargin.training.rates import excess
-from attnmargin.training.weights import Entries, Factors, Movable, keys
+from attnmargin.training.weights import Entries, Factors, Movable
 
 # Rounding of a loss, in units in the last place.
 _ROUNDING = 64.0
@@ -244,7 +244,7 @@ class JointLandscape(Landscape):
         self.weights.place(W)
         slope, flat = self.goal.slope(self.weights.logits()), self.goal.flat
         assert flat.y is not None
-        pulled = flat.y.unsqueeze(-1) * keys(flat, slope.s)
+        pulled = flat.y.unsqueeze(-1) * (slope.s.unsqueeze(-2) @ flat.X).squeeze(-2)
         u = (pulled @ v.unsqueeze(-1)).squeeze(-1)
         value, weight = mean_loss(self.goal.loss, u)
         scale = slope.log_scale[:, 0]

@@ -33,6 +33,7 @@ from attnmargin.training.loop import precision_notes, with_head
 from attnmargin.training.regularization.interior import inside, lower
 from attnmargin.training.regularization.joint import JointSphere, settled
 from attnmargin.training.regularization.landscape import JointLandscape, Landscape, best_tokens
+from attnmargin.training.regularization.selected import by_selections
 from attnmargin.training.regularization.sphere import Sphere
 from attnmargin.training.start import joint_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
@@ -51,6 +52,7 @@ def regularization_path(
     cone: float = 1e-3,
     init: Any = None,
     width: int | None = None,
+    search: bool = True,
     watch: Watch | None = None,
     progress: Callable[[int, int], None] | None = None,
     seed: int = 0,
@@ -73,12 +75,15 @@ def regularization_path(
         cone: ε of that cone.
         init: start, of which only the direction counts. By default the negative gradient at zero
             for W and v, and random for K and Q.
+        search: whether to search the balls from many starts where other minima are possible.
 
     The loss is not convex. At every radius the path takes the better of two local minima: one
     started from the solution before, one from the minimum of ``−Σ log s_i,opt``, which is convex
     in W. Where the last W does not select every optimal token (in small data, any W), and for
     every joint path, it takes the best of many starts in the ball and of the points found in
-    smaller balls. So the loss never rises with the radius, except by rounding.
+    smaller balls. A joint path also starts from the selections of largest label margin: all of them
+    in small data, swaps of single tokens in large ones. So the loss never rises with the radius,
+    except by rounding.
 
     Returns:
         A :class:`Trajectory`; ``steps`` are the radii, and ``inside`` ``(R, *B)`` says where the
@@ -108,7 +113,9 @@ def regularization_path(
         if progress is not None:
             progress(k + 1, len(radii))
     bounds = [math.sqrt(2.0 * radius) if parameter == "KQ" else radius for radius in radii]
-    found = lower(landscape, float(p), bounds, points, seed)
+    if isinstance(landscape, JointLandscape):
+        points = by_selections(landscape, float(p), bounds, points)
+    found = lower(landscape, float(p), bounds, points, seed) if search else points
     if isinstance(landscape, JointLandscape):
         found = settled(landscape, float(p), bounds, points, found)
     within = [inside(x, landscape.parts, float(p), R) for x, R in zip(found, bounds, strict=True)]
