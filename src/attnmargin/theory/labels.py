@@ -259,7 +259,7 @@ def check_joint(data: AttentionData, p: float = 2.0, selection: Array | None = N
         >>> X = [[[5.0, 0.0], [0.0, 1.0]], [[-5.0, 0.0], [0.0, -1.0]]]  # paper B, Example 1
         >>> data = am.AttentionData(X, [[5.0, 0.0], [-5.0, 0.0]], [1, -1])
         >>> print(am.theory.check_joint(data, p=3.0)[1])
-        B: Theorem 5: holds (label margin 5, ν (label margin lost per attention lost) 2.44852)
+        B: Theorem 5: holds (label margin 5, ν (label margin lost per attention lost) 2.35307)
     """
     check_kind("data", data, AttentionData)
     p = check_power(p)
