@@ -60,6 +60,8 @@ def test_by_default_inseparable_best_tokens_leave_the_other_selections() -> None
     assert checks["A: (Att-SVM) is feasible"].outcome == FAILS
     for name in ("A: Theorem 7", "A: Theorem 9", "B: Theorem 2", "B: Theorem 3", "B: Theorem 4"):
         assert checks[name].outcome == HOLDS, name
+    count = sum(brute_force(data, s) for s in product(range(3), repeat=3))
+    assert float(checks["A: Theorem 7"].numbers["locally optimal selections found"]) == count
     chosen = Facts(data).chosen
     assert brute_force(data, tuple(chosen.selection.tolist()))
     gamma = am.scores(data)

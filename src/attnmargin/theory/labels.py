@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.attention.selection import check_selection
-from attnmargin.base.arrays import Array
+from attnmargin.base.arrays import Array, tiny
 from attnmargin.base.checks import check_kind
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
@@ -30,8 +30,10 @@ from attnmargin.theory.check import Check, Outcome, outcome
 
 # Exchanges of one token, those with the largest label margins, that are tried.
 _MOST_SWAPS = 32
-# Vertices at which φ is evaluated, and selections whose label margins are compared, at most.
-_VERTICES, _SELECTIONS = 1 << 18, 256
+# Vertices at which φ is evaluated, at most.
+_VERTICES = 1 << 18
+# Selections whose label margins are all compared; label margins that a climb may compare.
+_SELECTIONS, _COMPARED = 256, 2000
 # Singular values of the selected tokens below this share of the largest are rounding.
 _DEPENDENT = 1e-9
 # Share of Γ that ν must have: the multipliers are known to fewer digits than Γ.
@@ -65,10 +67,11 @@ def _of_one(data: AttentionData, selection: Tensor, p: float) -> Labels:
     solution = solve(label_problem(data.X, data.y, selection, _mask(data)), p)
     margin = solution.margin.nan_to_num(nan=0.0)
     other, nu = _best_swap(data, selection, p), _shrinkage(data, selection, solution, p)
-    held = solution.optimal & (nu > _CLEAR * margin)
+    clear = max(_CLEAR, 100.0 * torch.finfo(data.X.dtype).eps) * margin
+    held = solution.optimal & (nu > clear)
     spread = solve(token_problem(data.X, data.z, selection, data.mask), p)
     # The margins of two solutions are compared: what rounding hides refutes nothing.
-    larger = other >= margin * (1.0 + _CLEAR)
+    larger = other >= margin + clear
     refuted = solution.infeasible | (
         solution.optimal & (larger | _has_free(data, solution, spread))
     )
@@ -117,8 +120,10 @@ def _shrinkage(data: AttentionData, selection: Tensor, solution: Solution, p: fl
     assert data.y is not None
     weight = _shortest(solution) * data.y
     seen, sums = _seen(data), data.X.new_zeros(1, data.d)
+    if bool(((weight == 0) & (seen.sum(-1) > 1)).any()):
+        return torch.zeros_like(solution.value)  # φ does not notice what this sequence selects
     if math.prod(int(x) for x in seen.sum(-1).clamp_min(1)) > _VERTICES:
-        return solution.value.new_full((), torch.nan)
+        return torch.full_like(solution.value, torch.nan)
     for i, own in enumerate(selection.tolist()):
         others = [t for t in seen[i].nonzero().flatten().tolist() if t != own]
         tokens = weight[i] * data.X[i, [own, *others]]  # the selected vertex stays the first one
@@ -134,18 +139,21 @@ def _shortest(solution: Solution) -> Tensor:
     is ``λ + N (w − Nᵀλ)`` with ``N`` a basis of what the rows do not tell apart, and w the
     shortest vector that keeps it nonnegative.
     """
-    dual = solution.dual.clamp_min(0.0)
-    dual = dual / dual.sum().clamp_min(1e-300)
-    rows = torch.cat((solution.problem.left, solution.problem.left.new_ones(len(dual), 1)), -1)
-    U, S, _ = torch.linalg.svd(rows)
-    rank = int((S / S[0] > _DEPENDENT).sum())
-    free = U[:, rank:]
-    if free.shape[-1] == 0:
-        return dual
-    needed = free @ (free.mT @ dual) - dual
-    w = solve(margin_problem(free, free.new_ones(1, 1), needed)).W[:, 0]
-    shortest = (dual + free @ (w - free.mT @ dual)).clamp_min(0.0)
-    return (shortest / shortest.sum()).where(torch.isfinite(w).all(), dual)
+    exists = solution.problem.mask
+    left, dual = solution.problem.left[exists], solution.dual[exists].clamp_min(0.0)
+    dual = dual / dual.sum().clamp_min(tiny(dual))
+    whole = torch.zeros_like(solution.dual)
+    if len(dual) == 0:
+        return whole
+    U, S, _ = torch.linalg.svd(torch.cat((left, torch.ones_like(left[:, :1])), -1))
+    free = U[:, int((S / S[0] > _DEPENDENT).sum()) :]
+    if free.shape[-1]:
+        within = free.mT @ dual
+        w = solve(margin_problem(free, free.new_ones(1, 1), free @ within - dual)).W[:, 0]
+        shortest = (dual + free @ (w - within)).clamp_min(0.0)
+        dual = (shortest / shortest.sum()).where(torch.isfinite(w).all(), dual)
+    whole[exists] = dual
+    return whole
 
 
 def _has_free(data: AttentionData, solution: Solution, spread: Solution) -> Tensor:
@@ -159,12 +167,12 @@ def _has_free(data: AttentionData, solution: Solution, spread: Solution) -> Tens
     slack = ~solution.support & ~solution.doubtful & solution.problem.mask
     owner = problem.names.sequence.expand(problem.M)
     rows = (slack[owner] & problem.mask).nonzero().flatten()
+    rows = rows[:: len(rows) // _MOST_SWAPS + 1]
     if len(rows) == 0:
-        return torch.zeros((), dtype=torch.bool)
+        return torch.zeros_like(solution.optimal)
     C = len(rows)
     bound = torch.where(slack[owner], 1.0, 2.0).to(problem.bound).repeat(C, 1)
-    equality = torch.zeros(C, problem.M, dtype=torch.bool)
-    equality[torch.arange(C), rows] = True
+    equality = rows.unsqueeze(-1) == torch.arange(problem.M, device=rows.device)
     tried = replace(
         problem,
         left=problem.left.expand(C, -1, -1),
@@ -179,7 +187,8 @@ def _has_free(data: AttentionData, solution: Solution, spread: Solution) -> Tens
 def widest_selection(data: AttentionData, p: float) -> tuple[Tensor, Tensor]:
     """Find the selection of largest label margin, int ``(*B, n)``, and whether all were compared.
 
-    Where there are many, it climbs from the best tokens of the head, or the first ones, by
+    Where all are, it is the best of those that some W makes, and Assumption B fails for all others.
+    Where there are many, it climbs from the best tokens of the head, or from the first ones, by
     exchanging one token after the other.
     """
     members = list(np.ndindex(*data.batch_shape))
@@ -193,15 +202,17 @@ def _widest(data: AttentionData, p: float) -> tuple[Tensor, bool]:
     visible = [x.nonzero().flatten() if bool(x.any()) else torch.zeros(1).long() for x in seen]
     if math.prod(len(x) for x in visible) <= _SELECTIONS:
         grid = torch.cartesian_prod(*visible).reshape(-1, data.n)
-        return grid[int(label_margin(data, grid, p).argmax())], True
+        possible = solve(token_problem(data.X, data.z, grid, data.mask)).feasible
+        return grid[int(label_margin(data, grid, p).where(possible, -1.0).argmax())], True
     own = optimal_tokens(data) if data.v is not None else torch.stack([x[0] for x in visible])
     width = label_margin(data, own, p)
-    while True:
+    for _ in range(_COMPARED // (data.n * data.T) + 1):
         swapped = _swaps(data, own)
         margin = label_margin(data, swapped, p)
         if not bool(margin.amax() > width):
-            return own, False
+            break
         own, width = swapped[int(margin.argmax())], margin.amax()
+    return own, False
 
 
 _LABELS = "Attention to any other token lowers the margin by which the labels are told apart."

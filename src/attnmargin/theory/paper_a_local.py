@@ -72,6 +72,8 @@ def theorem_7(facts: Facts) -> Check:
         "R of the cone": own.radius_a,
         "ζ(μ), steps that stay in the cone": _longest_step(facts),
     }
+    if facts.selection is None:
+        numbers["locally optimal selections found"] = facts.local_count
     W = facts.start.W
     if W is None:
         return Check("A", name, meaning, locally(facts), numbers, _LOCAL)

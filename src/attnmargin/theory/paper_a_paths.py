@@ -144,7 +144,7 @@ def _local_path(facts: Facts) -> tuple[Any, dict[str, Tensor]]:
     }
     if facts.start.W is not None:
         numbers["W(0) is in the cone (1: yes)"] = own.in_local_cone(facts.start.W).double()
-    return locally(facts, inside), numbers
+    return locally(facts, inside, own.found.local & facts.surveyed), numbers
 
 
 def theorem_9(facts: Facts) -> Check:
