@@ -106,7 +106,9 @@ def check_theory(
         selection: int ``(*B, n)``, what local theorems are asked about (A: Theorems 7, 9 and 10,
             Assumption E; B: Theorems 2 to 5, Assumption B). By default, the optimal tokens where
             they are locally optimal, else the locally optimal selection of largest margin that
-            the search finds; with ``init`` the one whose cone W(0) is deepest in.
+            the search finds, those with a cone of Definition 3 first; with ``init`` the one
+            whose cone W(0) is deepest in, or nearest to. B: Assumption B asks about the optimal
+            tokens, Theorem 5 about those of largest label margin.
         init: W(0) ``(*B, d, d)``, or a pair (K, Q): local theorems then hold where W(0) is in
             their cone. Without it they hold where there is such a cone.
         width: m, the columns of K and Q, for Lemma 3; those of ``init``, or d.
