@@ -119,6 +119,64 @@ def test_squared_loss_fails_assumption_a_above_one() -> None:
     assert outcome(small, "A: Assumption A", loss="squared") == am.theory.Outcome.HOLDS
 
 
+def test_lemma_2_needs_no_separating_weights() -> None:
+    """Every W has more loss than the optimal tokens, even where no W separates them."""
+    data = contradiction()
+    prediction = am.predict(data)
+    check = prediction.check("A: Lemma 2")
+    assert check.outcome == am.theory.Outcome.HOLDS
+    assert prediction.check("A: Lemma 2, the limit").outcome == am.theory.Outcome.FAILS
+    generator = torch.Generator().manual_seed(0)
+    least = float(check.numbers["least loss"])
+    for size in (0.1, 1.0, 10.0, 100.0):
+        W = size * torch.randn(2, 2, generator=generator).double()
+        u = (am.probabilities(data, W) * am.scores(data)).sum(-1)
+        # The softmax of the two sequences is the same, with opposite scores: ℓ(s) + ℓ(s − 1).
+        assert float(torch.nn.functional.softplus(-u).mean()) > least + 0.1
+    same = identity_data((1, 1), (2.0, 2.0, 2.0))
+    assert outcome(same, "A: Lemma 2") == am.theory.Outcome.FAILS  # all tokens are optimal
+
+
+def test_lemma_4_bounds_the_gradients_in_the_factors() -> None:
+    """By autograd at pairs of points; the bound that the paper prints, ‖Q‖ L_W, is exceeded."""
+    data = am.AttentionData([[[1.0], [0.0]]], [[1.0]], [1], [1.0])
+
+    def slope(k: float, q: float) -> torch.Tensor:
+        K, Q = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (k, q))
+        loss = torch.nn.functional.softplus(-torch.sigmoid(K * Q))
+        return torch.stack(torch.autograd.grad(loss, (K, Q)))
+
+    for k, q in ((0.0, 1000.0), (0.1, 2.0), (-3.0, 0.5)):
+        found = am.theory.check_theory(data, "KQ", init=([[k]], [[q]]))
+        check = next(c for c in found if c.label == "A: Lemma 4")
+        assert check.outcome == am.theory.Outcome.HOLDS
+        L_W = float(check.numbers["L_W, largest rate of change of the gradient"])
+        L_K, L_Q = (float(check.numbers[x]) for x in ("L_K = ‖Q‖² L_W", "L_Q = ‖K‖² L_W"))
+        assert pytest.approx(q * q * L_W) == L_K
+        assert pytest.approx(k * k * L_W) == L_Q
+        rates = [abs(float(slope(k + h, q)[0] - slope(k, q)[0])) / h for h in (1e-6, 0.01, 1.0)]
+        assert max(rates) <= L_K
+        if q == 1000.0:
+            assert max(rates) > q * L_W
+
+
+def test_the_width_that_is_expected_to_suffice_for_b1() -> None:
+    """d ≥ (T + n) log(T + n), Section 4.1."""
+    for d, expected in ((10, am.theory.Outcome.FAILS), (11, am.theory.Outcome.HOLDS)):
+        data = am.random_data(3, 3, d, trials=8, name="width")  # 6 log 6 = 10.75
+        found = {c.label: c for c in am.theory.check_theory(data)}
+        check = found["A: Assumption B.1, by width"]
+        assert (check.outcome == expected).all()
+        assert float(check.numbers["(T + n) log(T + n)"]) == pytest.approx(6 * math.log(6))
+    # All rows tight: the solution interpolates them, which least squares decides as well.
+    problem = am.token_problem(data.X, data.z, am.optimal_tokens(data))
+    rows = torch.einsum("bmd,bme->bmde", problem.left, problem.right).flatten(2)
+    shortest = torch.linalg.lstsq(rows @ rows.mT, problem.bound.unsqueeze(-1)).solution[..., 0]
+    assert (found["A: Assumption B.1"].outcome == am.theory.Outcome.HOLDS).tolist() == (
+        (shortest >= 0).all(-1).tolist()
+    )
+
+
 def test_infeasible_data() -> None:
     prediction = am.predict(contradiction())
     assert prediction.check("A: (Att-SVM) is feasible").outcome == am.theory.Outcome.FAILS

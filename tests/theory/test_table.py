@@ -9,7 +9,9 @@ from tests.instances import identity_data
 
 def test_every_statement_of_the_four_papers_has_a_row() -> None:
     labels = [check.label for check in am.theory.check_theory(identity_data())]
-    expected = [f"A: Theorem {k}" for k in range(1, 10)] + [f"A: Lemma {k}" for k in range(1, 7)]
+    expected = [f"A: Theorem {k}" for k in range(1, 11)] + [f"A: Lemma {k}" for k in range(1, 7)]
+    expected += ["A: Lemma 2, the limit", "A: Lemma 15", "A: Corollary 1", "A: Corollary 2"]
+    expected += ["A: Assumption B.1, by width", "B: Lemma 17", "B: Remark 1"]
     expected += [f"A: Assumption {k}" for k in ("A", "B.1", "B.2", "C", "D", "E")]
     expected += [f"B: Theorem {k}" for k in range(1, 6)] + ["B: Assumption B"]
     expected += [f"C: Assumption {k}" for k in range(1, 5)] + [f"C: Theorem {k}" for k in (1, 2, 3)]

@@ -2,6 +2,7 @@
 
 from attnmargin.theory.check import Check, Outcome
 from attnmargin.theory.guarantees import Guarantee, guarantee
+from attnmargin.theory.labels import check_joint
 from attnmargin.theory.paper_c import check_next_token
 from attnmargin.theory.paper_d import check_embeddings
 from attnmargin.theory.table import check_theory
@@ -11,6 +12,7 @@ __all__ = [
     "Guarantee",
     "Outcome",
     "check_embeddings",
+    "check_joint",
     "check_next_token",
     "check_theory",
     "guarantee",

@@ -16,7 +16,9 @@ from attnmargin.attention.score import (
     scores,
     tied_tokens,
 )
+from attnmargin.attention.selection import check_selection
 from attnmargin.attention.softmax import Objective, gradient, objective, sequences
+from attnmargin.base.arrays import Array
 from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
@@ -28,6 +30,8 @@ from attnmargin.margin.solution import Solution
 from attnmargin.selections.local_optimality import support_of
 from attnmargin.selections.search import Search, local_selections
 from attnmargin.solvers.entry import solve
+from attnmargin.theory.chosen import Chosen, choose
+from attnmargin.theory.start import Start, read_start
 from attnmargin.theory.staying import staying_step
 
 # Units in the last place, per term, by which a row value of the first direction may be off.
@@ -47,11 +51,18 @@ class Facts:
     loss: str | Loss = "logistic"
     limit: int | None = None
     progress: Progress | None = None
+    selection: Array | None = None  # what the local theorems are asked about
+    init: Any = None  # W(0), or the pair (K, Q)
+    width: int | None = None  # m, the columns of K and Q
     norm: Norm = field(init=False)
+    start: Start = field(init=False)
 
     def __post_init__(self) -> None:
         check_parameter(self.parameter, PREDICTED)
         self.norm = implied_norm(self.parameter, self.p)
+        self.start = read_start(self.data, self.init, self.width)
+        if self.selection is not None:
+            self.selection = check_selection(self.data, self.selection, self.data.batch_shape)
 
     @property
     def on_W(self) -> bool:
@@ -113,6 +124,64 @@ class Facts:
         """The SVM of the optimal tokens."""
         data = self.data
         return solve(token_problem(data.X, data.z, self.best, data.mask), self.norm)
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """The selection that the local theorems are about.
+
+        It is the given one. Without it, the optimal tokens where they are locally optimal, else
+        the locally optimal selection of largest margin that the search finds, if possible one
+        with a cone of Definition 3; from a start, the one whose cone W(0) is deepest in, or
+        nearest to.
+        """
+        selection = self.selection
+        if selection is None:
+            inner = self.best.shape[len(self.data.batch_shape) :]
+            members = [self._choose(k, index) for k, index in enumerate(self.members)]
+            selection = torch.stack(members).reshape(*self.data.batch_shape, *inner)
+        assert isinstance(selection, Tensor)
+        return choose(self.data, selection, self.norm, self.p, self.goal.loss)
+
+    @cached_property
+    def members(self) -> list[tuple[int, ...]]:
+        """The index of every instance of the batch, in order."""
+        return list(np.ndindex(*self.data.batch_shape))
+
+    def _choose(self, k: int, index: tuple[int, ...]) -> Tensor:
+        """Choose a selection of one instance; the optimal tokens if none is locally optimal."""
+        usual = bool((self.unique & self.feasible)[index])
+        if usual and self.start.W is None:
+            return self._best_of(k)
+        data = self.data[index] if index else self.data
+        found = self.searches[k].selections
+        if len(found) == 0:
+            return self._best_of(k)
+        tried = choose(data, found, self.norm, self.p, self.goal.loss)
+        # By margin; those without low tokens that shield them (errata.md, Lemma 5) come last.
+        order = -torch.arange(len(found)).double() - len(found) * ~(tried.barrier > 0)
+        if self.start.W is not None:
+            radius = tried.mu if self.on_W else tried.mu_0
+            away = tried.divergence(self.start.W[index]).double()
+            order = -(away / radius).where(away <= radius, 1.0 + away)
+        # Where a sequence repeats a token, the search counts it once; Definition 2 does not.
+        order = order.where(tried.found.local, -torch.inf).nan_to_num(nan=-torch.inf)
+        return found[int(order.argmax())]
+
+    @property
+    def surveyed(self) -> Tensor:
+        """Whether the chosen selection is given, or was chosen among all, bool ``(*B,)``."""
+        return torch.ones_like(self.unique) if self.selection is not None else self.complete
+
+    @property
+    def none_local(self) -> Tensor:
+        """Whether it is proved that no selection, or not the given one, is locally optimal."""
+        refuted = ~self.chosen.found.local & ~self.chosen.found.undecided
+        if self.selection is not None:
+            return refuted
+        # Instances with a locally optimal selection need no search.
+        open_ones = [not bool(x) or self.searches[k].complete
+                     for k, x in enumerate(refuted.flatten())]  # fmt: skip
+        return refuted & torch.tensor(open_ones).reshape(refuted.shape)
 
     @cached_property
     def feasible(self) -> Tensor:
@@ -236,15 +305,14 @@ class Facts:
     @cached_property
     def searches(self) -> list[Search]:
         """The locally optimal selections of every instance of the batch, in order."""
-        members = list(np.ndindex(*self.data.batch_shape))
         return [
             local_selections(
                 self.data[index] if index else self.data,
                 self.norm,
                 limit=self.limit,
-                progress=self._part(k, len(members)),
+                progress=self._part(k, len(self.members)),
             )
-            for k, index in enumerate(members)
+            for k, index in enumerate(self.members)
         ]
 
     def _part(self, k: int, count: int) -> Progress | None:

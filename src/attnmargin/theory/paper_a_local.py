@@ -1,36 +1,14 @@
 """Paper A, Sections 5 and 6: local directions, the conjecture, nonlinear heads, as checks."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from attnmargin.attention.score import low_tokens
-from attnmargin.margin.norms import Frobenius
+from attnmargin.margin.norms import Frobenius, Lp
 from attnmargin.theory.check import Check, Outcome, fails, holds, number, outcome
 from attnmargin.theory.facts import Facts
-from attnmargin.theory.paper_a import assumption_b1, regular, theorem_1, under_a
-
-
-def slack(facts: Facts) -> Tensor:
-    """Compute δ: half the distance of the nearest non-support token to the margin."""
-    problem, tight = facts.solution.problem, facts.solution.support
-    beyond = (facts.margins - 1.0).where(problem.mask & ~tight, torch.inf)
-    return 0.5 * beyond.amin(-1) if problem.M else torch.full_like(facts.gap, torch.inf)
-
-
-def support_gap(facts: Facts) -> Tensor:
-    """Compute the least distance of a selected score to its support tokens', ``(*B,)``."""
-    guards = facts.gamma.where(facts.support, -torch.inf).amax(-1)
-    gaps = (facts.gamma.amax(-1) - guards).where(torch.isfinite(guards), torch.inf)
-    return gaps.amin(facts.inner(gaps))
-
-
-def largest_pair(facts: Facts, q: float = 2.0) -> Tensor:
-    """Compute ``max ‖x_it z_iᵀ‖_{q,q}``, ``(*B,)``: the product of the two vector norms."""
-    data = facts.data
-    tokens = torch.linalg.vector_norm(data.X, q, dim=-1).amax(-1)
-    query = torch.linalg.vector_norm(data.z, q, dim=-1)
-    sizes = (tokens.unsqueeze(-1) if data.z.ndim == data.X.ndim else tokens) * query
-    return sizes.amax(facts.inner(sizes))
+from attnmargin.theory.paper_a import assumption_b1, theorem_1, under_a
 
 
 def only_one(facts: Facts) -> Check:
@@ -49,36 +27,77 @@ def only_one(facts: Facts) -> Check:
     )
 
 
-def cone(delta: Tensor, value: Tensor, A: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute μ and R of the cone of Theorem 7, eqs. (67) and (74), ``(*B,)`` each.
+def locally(facts: Facts, rest: Tensor | None = None, known: Tensor | None = None) -> Any:
+    """Decide what local theorems assume: Assumption A, and a locally optimal selection.
 
-    Args:
-        delta: half the distance of the nearest non-support token to the margin.
-        value: ``‖W_mm‖``.
-        A: the largest ``‖x_it z_iᵀ‖ ‖W_mm‖``.
-        scores: T times the range of the scores over their least gap to support tokens.
+    ``rest``, bool ``(*B,)``, is assumed as well, and decided where ``known``.
     """
-    mu = 0.125 * (delta.clamp_max(0.5) / A) ** 2
-    far = torch.maximum(torch.full_like(delta, 2.0), 1.0 / delta)
-    return mu, far * value * (64.0 * A * scores).log()
+    local = facts.chosen.found.local
+    rest = torch.ones_like(local) if rest is None else rest
+    known = torch.ones_like(local) if known is None else known
+    return under_a(facts, local & rest, facts.none_local | (~rest & known))
+
+
+def in_no_cone(facts: Facts, away: Tensor) -> Tensor:
+    """Decide from its divergence that W(0) is in no cone of any μ < 1, bool ``(*B,)``."""
+    return torch.isinf(away) | ((away >= 1.0) & facts.surveyed)
+
+
+def started(facts: Facts, inside: Tensor, direction: Tensor) -> dict[str, Tensor]:
+    """Name the numbers of a start: 1 where it is in the cone, its divergence and its norm."""
+    W = facts.start.W
+    if W is None:
+        return {}
+    size = Lp(facts.p).value(W)
+    return {
+        "W(0) is in the cone (1: yes)": inside.double(),
+        "divergence of W(0) from the direction": direction,
+        "norm of W(0)": size,
+    }
 
 
 def theorem_7(facts: Facts) -> Check:
-    """Check Theorem 7: local convergence, with the cone of eqs. (67) and (74)."""
-    delta, value = slack(facts), Frobenius().value(facts.solution.W)
-    scores = facts.data.T * facts.score_range / support_gap(facts)
-    mu, R = cone(delta, value, largest_pair(facts) * value, scores)
-    return Check(
-        "A",
-        "Theorem 7",
-        "Gradient descent that begins near the predicted direction stays with it.",
-        regular(facts) if facts.on_W else Outcome.UNDECIDABLE,
-        {
-            "μ (the start has at least the correlation 1 − μ)": mu,
-            "R (beyond this norm is no stationary point)": R,
-        },
-        "" if facts.on_W else "about gradient descent on W",
-    )
+    """Check Theorem 7: local convergence, with the cone of eqs. (67), (74), (80) and ζ(μ).
+
+    From W(0) it holds if W(0) is in the cone of the proof. It fails if W(0) is in no cone of any
+    μ < 1. In between it is not decided: the theorem says that some μ and R exist.
+    """
+    name, meaning = "Theorem 7", "Gradient descent that begins near the direction stays with it."
+    if not facts.on_W:
+        return Check("A", name, meaning, Outcome.UNDECIDABLE, {}, "about gradient descent on W")
+    own = facts.chosen
+    numbers = {
+        "μ (the start has at least the correlation 1 − μ)": own.mu,
+        "R (beyond this norm is no stationary point)": own.no_rest,
+        "R of the cone": own.radius_a,
+        "ζ(μ), steps that stay in the cone": _longest_step(facts),
+    }
+    if facts.selection is None:
+        numbers["locally optimal selections found"] = facts.local_count
+    W = facts.start.W
+    if W is None:
+        return Check("A", name, meaning, locally(facts), numbers, _LOCAL)
+    away = own.divergence(W)
+    inside = (away <= own.mu) & (Frobenius().value(W) >= own.radius_a)
+    answer = locally(facts, inside, in_no_cone(facts, away))
+    numbers |= started(facts, inside, away)
+    return Check("A", name, meaning, answer, numbers, _LOCAL)
+
+
+# Weights beyond this norm are not computed with.
+_LARGE = 1e80
+_LOCAL = "about the selection that is asked for, or a locally optimal one that the search found"
+
+
+def _longest_step(facts: Facts) -> Tensor:
+    """Compute ζ(μ) at W(0), or where the cone begins along W_mm; NaN where no norm is known."""
+    own = facts.chosen
+    if facts.start.W is not None:
+        return own.step(facts.start.W)
+    size = own.radius_a / own.value
+    usable = size < _LARGE
+    W = own.solution.W * size[..., None, None]
+    return own.step(W.where(usable[..., None, None], 0.0)).where(usable, torch.nan)
 
 
 def assumption_d(facts: Facts) -> Check:
@@ -159,37 +178,6 @@ def lemma_5(facts: Facts) -> Check:
         outcome(wrong == 0, facts.complete | (wrong > 0)),
         {"exceptions": wrong, "searched": facts.of_searches("searched")},
         "exceptions have a sequence without support tokens (docs/errata.md)",
-    )
-
-
-def assumption_e(facts: Facts) -> Check:
-    """Check that a linear head preserves the top score, with c of eq. (87)."""
-    return Check(
-        "A",
-        "Assumption E",
-        "No mixture of worse tokens scores as high as the selected one.",
-        outcome(torch.ones_like(facts.unique)),
-        {"c, distance to the next lower score": _lower_gap(facts)},
-        "every linear head has it",
-    )
-
-
-def _lower_gap(facts: Facts) -> Tensor:
-    """Compute c of eq. (87): the least distance of a best score to the next, ``(*B,)``."""
-    lower = facts.gamma.where(low_tokens(facts.data, facts.best), -torch.inf).amax(-1)
-    gaps = facts.gamma.amax(-1) - lower
-    return gaps.nan_to_num(nan=torch.inf, posinf=torch.inf).amin(facts.inner(gaps))
-
-
-def theorem_9(facts: Facts) -> Check:
-    """Check Theorem 9: local regularisation paths."""
-    return Check(
-        "A",
-        "Theorem 9",
-        "Within its cone, the best weights of growing size turn to a locally optimal direction.",
-        regular(facts),
-        {"locally optimal selections found": facts.local_count},
-        "about regularisation paths, not about descent",
     )
 
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass, fields
 from typing import Any, final
 
 from attnmargin.attention.losses import Loss
+from attnmargin.base.arrays import Array
 from attnmargin.base.checks import check_kind, check_number
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.theory import paper_a, paper_a_local, paper_b
+from attnmargin.theory import paper_a, paper_a_local, paper_a_paths, paper_b
 from attnmargin.theory.check import Check
 from attnmargin.theory.elsewhere import other_papers
 from attnmargin.theory.facts import Facts
@@ -17,11 +18,13 @@ _CHECKS = (
     paper_a.lemma_1,
     paper_a.assumption_a,
     paper_a.lemma_2,
-    paper_a.theorem_2,
-    paper_a.lemma_3,
+    paper_a.lemma_2_limit,
+    paper_a_paths.theorem_2,
+    paper_a_paths.lemma_3,
     paper_a.lemma_4,
     paper_a.assumption_b1,
     paper_a.average_margin,
+    paper_a.width_for_b1,
     paper_a.assumption_b2,
     paper_a.theorem_3,
     paper_a.theorem_3_by_queries,
@@ -36,13 +39,19 @@ _CHECKS = (
     paper_a_local.conjecture,
     paper_a_local.theorem_8,
     paper_a_local.lemma_5,
-    paper_a_local.assumption_e,
-    paper_a_local.theorem_9,
+    paper_a_paths.assumption_e,
+    paper_a_paths.theorem_9,
     paper_a_local.lemma_6,
+    paper_a_paths.lemma_15,
+    paper_a_paths.theorem_10,
+    paper_a_paths.corollary_1,
+    paper_a_paths.corollary_2,
     paper_b.theorem_1,
     paper_b.theorem_2_b,
+    paper_b.remark_1,
     paper_b.theorem_3,
     paper_b.theorem_4,
+    paper_b.lemma_17,
     paper_b.assumption_b,
     paper_b.theorem_5,
 )
@@ -84,6 +93,9 @@ def check_theory(
     loss: str | Loss = "logistic",
     *,
     limit: int | None = None,
+    selection: Array | None = None,
+    init: Any = None,
+    width: int | None = None,
 ) -> list[Check]:
     """Check every assumption and theorem of the four papers on the data.
 
@@ -91,6 +103,15 @@ def check_theory(
         data: tokens, queries, labels and head, with any batch.
         parameter, p, loss: how it would be trained; see :func:`attnmargin.train`.
         limit: of :func:`attnmargin.selections.local_selections`, which decides Assumption D.
+        selection: int ``(*B, n)``, what local theorems are asked about (A: Theorems 7, 9 and 10,
+            Assumption E; B: Theorems 2 to 5, Assumption B). By default, the optimal tokens where
+            they are locally optimal, else the locally optimal selection of largest margin that
+            the search finds, those with a cone of Definition 3 first; with ``init`` the one
+            whose cone W(0) is deepest in, or nearest to. B: Assumption B asks about the optimal
+            tokens, Theorem 5 about those of largest label margin.
+        init: W(0) ``(*B, d, d)``, or a pair (K, Q): local theorems then hold where W(0) is in
+            their cone. Without it they hold where there is such a cone.
+        width: m, the columns of K and Q, for Lemma 3; those of ``init``, or d.
 
     Returns:
         A list of :class:`Check`, in the order of the papers; each outcome is "holds", "fails" or
@@ -104,4 +125,5 @@ def check_theory(
     """
     check_kind("data", data, AttentionData)
     p = check_number("p", p, "a number p > 1")
-    return all_checks(Facts(data, parameter, p, loss, limit))[0]
+    own = {"selection": selection, "init": init, "width": width}
+    return all_checks(Facts(data, parameter, p, loss, limit, **own))[0]

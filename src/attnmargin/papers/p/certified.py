@@ -21,7 +21,7 @@ from attnmargin.plot.panels import Panel, Picture
 from attnmargin.prediction.entry import predict
 from attnmargin.prediction.plain import plain_run
 from attnmargin.prediction.prediction import Prediction
-from attnmargin.theory.paper_a_local import cone
+from attnmargin.theory.chosen import cone
 from attnmargin.training.measures import correlation
 
 _SHAPES = ((5, 5, 5), (6, 8, 10), (5, 5, 20), (10, 10, 20))
