@@ -16,7 +16,14 @@ from attnmargin.papers.c.data import (
     ordered,
     projected,
 )
-from attnmargin.papers.engine.claims import Claim, at_least, at_most
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    at_most,
+    largest_of,
+    least_of,
+    mean_of,
+)
 from attnmargin.papers.engine.experiment import (
     Arrays,
     Experiment,
@@ -83,9 +90,9 @@ def _ends(results: Results, bound: float) -> list[Claim]:
     words = f"mean correlation with Graph-SVM at {_STEPS} steps, {len(end)} trials"
     longer = f"the same after {_LONG} further steps that are normalised outside of S_cyc"
     return [
-        at_least(words, float(end.mean()), bound),
-        at_least(longer, float(late.mean()), 0.999),
-        at_least("the same, worst trial", float(late.min()), 0.999),
+        at_least(words, mean_of(end), bound),
+        at_least(longer, mean_of(late), 0.999),
+        at_least("the same, worst trial", least_of(late), 0.999),
     ]
 
 
@@ -104,8 +111,8 @@ def _claims_fig4(results: Results) -> list[Claim]:
     far = results["data"]["distance"][-1]
     return [
         *_ends(results, 0.985),
-        at_most("mean ‖Π_cyc W − W_cyc‖", float(far.mean()), 0.01),
-        at_most("the same, worst trial", float(far.max()), 0.01),
+        at_most("mean ‖Π_cyc W − W_cyc‖", mean_of(far), 0.01),
+        at_most("the same, worst trial", largest_of(far), 0.01),
     ]
 
 

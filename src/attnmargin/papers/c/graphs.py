@@ -7,7 +7,10 @@ import numpy as np
 
 from attnmargin.graphs import TokenGraph, cyclic_data, token_graphs
 from attnmargin.graphs.layout import Layout, layout
-from attnmargin.papers.engine.claims import Claim, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    stated,
+)
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 

@@ -24,7 +24,16 @@ from attnmargin.papers.c.data import (
     ordered,
 )
 from attnmargin.papers.c.descent import long_run
-from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    at_most,
+    largest_of,
+    least_of,
+    mean_of,
+    share_of,
+    stated,
+)
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
@@ -79,11 +88,11 @@ def _claims_convexity(results: Results) -> list[Claim]:
     own = results["data"]
     count = len(own["gradient"])
     return [
-        at_least(f"least eigenvalue of {_POINTS * count} Hessians", float(own["least"].min()),
+        at_least(f"least eigenvalue of {_POINTS * count} Hessians", least_of(own["least"]),
                  -1e-12),
-        stated("least eigenvalue on the cyclic subspace", float(own["inside"].min()), "> 0",
+        stated("least eigenvalue on the cyclic subspace", least_of(own["inside"]), "> 0",
               bool((own["inside"] > 0).all())),
-        at_most(f"gradient at W_cyc, worst of {count}", float(own["gradient"].max()), 1e-10),
+        at_most(f"gradient at W_cyc, worst of {count}", largest_of(own["gradient"]), 1e-10),
     ]  # fmt: skip
 
 
@@ -130,9 +139,9 @@ def _claims_orthogonal(results: Results) -> list[Claim]:
     own = results["data"]
     words = f"|⟨W_cyc, W_mm⟩|, worst of {len(own['inner'])}"
     return [
-        at_most(words, float(np.abs(own["inner"]).max()), 1e-10),
-        at_most("W_cyc outside of S_cyc", float(own["outside"].max()), 1e-10),
-        at_most("W_mm inside of S_cyc", float(own["inside"].max()), 1e-10),
+        at_most(words, largest_of(np.abs(own["inner"])), 1e-10),
+        at_most("W_cyc outside of S_cyc", largest_of(own["outside"]), 1e-10),
+        at_most("W_mm inside of S_cyc", largest_of(own["inside"]), 1e-10),
     ]
 
 
@@ -174,16 +183,16 @@ def _claims_path(results: Results) -> list[Claim]:
     claims = []
     for kind, radii in _RADII.items():
         off = results[kind]["off"]
-        falls = float((np.diff(off, axis=0) < 0).all(0).mean())
-        words = f"{kind} data: share of {off.shape[1]} paths whose misalignment always falls"
+        falls = share_of((np.diff(off, axis=0) < 0).all(0))
+        words = f"{kind} data: share of paths whose misalignment always falls"
         bound = 1e-3 if kind == "acyclic" else 1e-2
         claims += [
             at_least(words, falls, 1.0),
             at_most(f"{kind} data: misalignment at R = {radii[-1]:g}, mean",
-                    float(off[-1].mean()), bound),
+                    mean_of(off[-1]), bound),
         ]  # fmt: skip
     far = results["general"]["distance"][-1]
-    claims.append(at_most("general data: ‖Π_cyc W − W_cyc‖ at the end, worst", float(far.max()),
+    claims.append(at_most("general data: ‖Π_cyc W − W_cyc‖ at the end, worst", largest_of(far),
                           1e-3))  # fmt: skip
     return claims
 
@@ -263,15 +272,15 @@ def _claims_automaton(results: Results) -> list[Claim]:
     margin = (own["rule"] == "margin") & (own["margin"] > _CLEAR)
     words = f"training sequences of {len(end)} data sets, {_TRAINED} steps"
     return [
-        at_most(f"{words}: total variation, worst", float(end[:, known].max()), 0.01),
+        at_most(f"{words}: total variation, worst", largest_of(end[:, known]), 0.01),
         at_most(f"{int(fresh.sum())} new prompts that the graph decides, worst",
-                float(end[fresh].max()), 0.01),
+                largest_of(end[fresh]), 0.01),
         at_most("both, after the long run, in which Π_cyc W = W_cyc, worst",
-                float(late[decided].max()), 0.01),
+                largest_of(late[decided]), 0.01),
         at_most(f"{int(margin.sum())} that a margin above {_CLEAR:g} decides, long run, worst",
-                float(late[margin].max()), 0.01),
+                largest_of(late[margin]), 0.01),
         at_least("share of training sequences that the graph decides",
-                 float(decided[:, known].mean()), 1.0),
+                 share_of(decided[:, known]), 1.0),
     ]  # fmt: skip
 
 

@@ -23,7 +23,14 @@ from attnmargin.papers.c.data import (
     ordered,
     padded_bases,
 )
-from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    at_most,
+    mean_of,
+    more_than,
+    share_of,
+)
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
@@ -118,24 +125,23 @@ def _run(task: Task) -> Arrays:
 def _claims(results: Results) -> list[Claim]:
     own = results["data"]
     near, far = (own[f"{name}_correlation"][-1] for name in ("local", "global"))
-    inside, outside = (float(own[f"{name}_distance"][-1].mean()) for name in ("local", "global"))
+    inside, outside = (own[f"{name}_distance"][-1] for name in ("local", "global"))
     solved = int((own["local_solved"] & own["global_solved"]).sum())
     return [
         at_least(f"mean correlation with the local Graph-SVM ({solved} of {len(near)} feasible)",
-                 float(near.mean()), 0.99),
-        stated("mean correlation with the global one", float(far.mean()),
-              f"< {near.mean():.4f}, the local one", bool(far.mean() < near.mean())),
-        at_least("share of trials where local is at least as good", float((near >= far - 1e-9)
-                 .mean()), 0.9),
-        stated("mean cyclic distance, local", inside, f"< {outside:.4g}, the global one",
-              inside < outside),
+                 mean_of(near), 0.99),
+        more_than("correlation with the local one less that with the global one, mean", near, far),
+        at_least("share of trials where local is at least as good",
+                 share_of(near >= far - 1e-9), 0.9),
+        more_than("cyclic distance of the global one less that of the local one, mean",
+                  outside, inside),
     ]  # fmt: skip
 
 
 def _claims_fig5(results: Results) -> list[Claim]:
     own = results["data"]
-    single = float(own["local_acyclic"].mean())
-    inside = float(own["local_distance"][-1].mean())
+    single = share_of(own["local_acyclic"])
+    inside = mean_of(own["local_distance"][-1])
     return [
         *_claims(results),
         at_least("share of local graphs whose components are all single tokens", single, 1.0),

@@ -18,7 +18,12 @@ from attnmargin.papers.d.tokens import (
     settings_of,
     statistics_of,
 )
-from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    at_most,
+    stated,
+)
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.text.pieces import Pieces

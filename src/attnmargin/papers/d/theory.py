@@ -10,7 +10,16 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.embeddings.instances import important_tokens, level_tokens, random_embeddings
 from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
-from attnmargin.papers.engine.claims import Claim, at_least, at_most
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    at_most,
+    largest_of,
+    least_of,
+    mean_of,
+    number_of,
+    share_of,
+)
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.series import mean_curve
 from attnmargin.plot.panels import Panel, Picture, Series
@@ -45,13 +54,15 @@ def _slope(results: Results) -> float:
 
 
 def _claims_lemma2(results: Results) -> list[Claim]:
-    worst = max(float((r["error"] / r["bound"]).max()) for r in results.values())
+    worst = largest_of(
+        np.concatenate([(r["error"] / r["bound"]).ravel() for r in results.values()])
+    )
     last = results[f"d{_WIDTHS[-1]}"]
     return [
         at_most("largest error of the first step, over the bound 11 η d^(−1/4)", worst, 1.0),
         at_most(
             f"the same at d = {_WIDTHS[-1]}, over the largest predicted move (η/2)|α|, mean",
-            (last["error"] / last["move"]).mean(),
+            mean_of(last["error"] / last["move"]),
             1.0,
         ),
         at_most("observed exponent of d in the largest error (bound: −1/4)", _slope(results), -0.2),
@@ -139,13 +150,14 @@ def _claims_theorem5(results: Results) -> list[Claim]:
     last = main["correlation"][:, -1]
     return [
         at_least("share of data sets whose important tokens are all selected",
-                 main["important"].mean(), 1.0),
-        at_least("correlation with p* of its own selection, worst data set", last.min(), 0.999),
+                 share_of(main["important"]), 1.0),
+        at_least("correlation with p* of its own selection, worst data set", least_of(last), 0.999),
         at_least("‖p‖ at the end over ‖p‖ at the start, least",
-                 (main["norm"][-1] / main["norm"][0]).min(), 100.0),
-        at_most("data sets that select every token (Lemma 6: none)", main["everything"].sum(), 0.0),
+                 least_of(main["norm"][-1] / main["norm"][0]), 100.0),
+        at_most("data sets that select every token (Lemma 6: none)",
+                number_of(main["everything"]), 0.0),
         at_least("small data: share that select only important tokens",
-                 (small["extra"] == 0).mean(), 1.0),
+                 share_of(small["extra"] == 0), 1.0),
     ]  # fmt: skip
 
 

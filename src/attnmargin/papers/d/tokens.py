@@ -12,7 +12,15 @@ from attnmargin.base.device import device_of
 from attnmargin.base.files import write_whole
 from attnmargin.embeddings.instances import level_tokens
 from attnmargin.embeddings.statistics import TokenStatistics
-from attnmargin.papers.engine.claims import Claim, at_least, at_most, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    Measured,
+    at_least,
+    at_most,
+    mean_of,
+    share_of,
+    stated,
+)
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
 from attnmargin.papers.engine.review_data import find_reviews, find_vocabulary
 from attnmargin.plot.panels import Panel, Picture, Series
@@ -73,12 +81,13 @@ def _claims_fig2(results: Results) -> list[Claim]:
     size = np.abs(own["with_v"])
     return [
         at_least("rank correlation of ⟨E, p⟩ with |posterior difference|, relevant tokens",
-                 _rank(to_p, np.abs(x)), 0.9),
+                 Measured(_rank(to_p, np.abs(x)), count=len(x)), 0.9),
         at_least("rank correlation of ⟨E, v⟩ with the posterior difference, relevant tokens",
-                 _rank(to_v, x), 0.9),
-        at_least("share of relevant tokens whose ⟨E, v⟩ has the right sign", same.mean(), 0.99),
+                 Measured(_rank(to_v, x), count=len(x)), 0.9),
+        at_least("share of relevant tokens whose ⟨E, v⟩ has the right sign", share_of(same), 0.99),
         at_most("mean |⟨E, v⟩| of irrelevant tokens over that of relevant ones",
-                size[~relevant].mean() / size[relevant].mean(), 0.5),
+                Measured(float(size[~relevant].mean() / size[relevant].mean()), count=len(size)),
+                0.5),
     ]  # fmt: skip
 
 
@@ -152,7 +161,7 @@ def _claims_corpus(results: Results) -> list[Claim]:
         name, loss = CORPORA[key.split("-")[0]], float(own["loss"][-1])
         same = sign_agreement(statistics_of(own), own["with_v"])
         claims += [
-            at_least(f"{name}: sign agreement of {len(same)} tokens", same.mean(), 0.95),
+            at_least(f"{name}: sign agreement of tokens", share_of(same), 0.95),
             stated(f"{name}: loss at the end", loss, "0.03 to 0.5", 0.03 <= loss <= 0.5),
         ]
     return claims
@@ -215,7 +224,7 @@ def _claims_table(results: Results) -> list[Claim]:
     for key, own in results.items():
         attended = np.abs(statistics_of(own).difference[_first(own, "most attended")])
         words = f"{CORPORA[key.split('-')[0]]}: mean |posterior difference| of the most attended"
-        claims.append(at_least(words, attended.mean(), 0.5))
+        claims.append(at_least(words, mean_of(attended), 0.5))
     return claims
 
 

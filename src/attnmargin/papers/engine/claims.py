@@ -6,10 +6,11 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from attnmargin.base.intervals import share_interval
 
-# Half the width of a 95 % interval, in standard errors.
+# Half the width of a 95 % interval, in standard errors, of many values; of few, Student's.
 _WIDE = 1.96
 
 
@@ -36,7 +37,9 @@ class Measured:
         value = np.nan if self.value is None else self.value
         if self.interval is not None:
             return self.interval
-        half = _WIDE * (self.error or 0.0)
+        few = self.count is not None and self.count > 1
+        wide = float(stdtrit(self.count - 1, 0.975)) if few and self.count is not None else _WIDE
+        half = wide * (self.error or 0.0)
         return value - half, value + half
 
 

@@ -66,6 +66,7 @@ class Experiment:
     files: Callable[[Results, Path], list[Path]] | None = None  # writes more files
     unit: str = "trials"
     needs: str | None = None  # what the data folder must hold
+    partial: bool = False  # whether it is judged and drawn without the points that are missing
 
     @property
     def store(self) -> str:

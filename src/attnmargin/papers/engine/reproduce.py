@@ -85,6 +85,8 @@ def points_of(
         expected = _fingerprint(experiment, point, trials, seed)
         path = folder / f"{point.key}.npz"
         arrays = _load(path, expected)
+        if arrays is None and experiment.partial and (redraw or data is None):
+            continue
         if arrays is None:
             if redraw:
                 needs = "a finished run with the same trials and seed; compute it first"
@@ -126,6 +128,8 @@ def reproduce(
         "files"}``, and the settings; ``result.json`` in the folder holds the same.
     """
     count, base = _trials(experiment, trials), _ready(out, experiment.name)
+    if lacks_data(experiment, base, None if data is None else Path(data)) and not redraw:
+        raise InputError("data", f"no folder for {experiment.name}", str(experiment.needs))
     results = points_of(
         experiment, base, count, seed, progress or (lambda words, done, total: None), redraw,
         None if data is None else Path(data),
@@ -232,5 +236,6 @@ def _draw(experiment: Experiment, results: Results, folder: Path, kind: str) -> 
 def lacks_data(experiment: Experiment, out: Path, data: Path | None) -> bool:
     """Test whether a figure lacks the data to compute it, and is not saved completely either."""
     folder = _folder(out, experiment.store) / "points"
-    saved = all((folder / f"{point.key}.npz").is_file() for point in experiment.points)
-    return experiment.needs is not None and data is None and not saved
+    saved = [(folder / f"{point.key}.npz").is_file() for point in experiment.points]
+    enough = any(saved) if experiment.partial else all(saved)
+    return experiment.needs is not None and data is None and not enough

@@ -7,7 +7,14 @@ from numpy.typing import NDArray
 from attnmargin.attention.score import scores
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
-from attnmargin.papers.engine.claims import Claim, at_least, more_than, number_of, share_of, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    difference_of,
+    number_of,
+    share_of,
+    stated,
+)
 from attnmargin.papers.engine.experiment import (
     Arrays,
     Experiment,
@@ -104,7 +111,8 @@ def _claims(results: Results) -> list[Claim]:
                                share_of(_proved(arrays)), 0.99))  # fmt: skip
         most = len(arrays["paper"])
         words = f"(n, T, d) = {shape}: and how many more than by the paper's constants"
-        claims.append(more_than(words, _proved(arrays)[:most], arrays["paper"]))
+        more = difference_of(_proved(arrays)[:most], arrays["paper"])
+        claims.append(at_least(words, more, 0.0))
     other = number_of(np.concatenate([~results[_key(shape)]["plain"] for shape in _SHAPES]))
     text = "runs in which plain torch selects otherwise, while its gradient is exact"
     return [*claims, stated(text, other, "0", other.value == 0)]

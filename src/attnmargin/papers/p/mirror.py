@@ -6,7 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.data.random import random_data
-from attnmargin.papers.engine.claims import Claim, at_least, stated
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    number_of,
+    share_of,
+    stated,
+)
 from attnmargin.papers.engine.experiment import (
     Arrays,
     Experiment,
@@ -64,14 +70,13 @@ def _claims(results: Results) -> list[Claim]:
     bounds = {((5, 5, 20), 1.75): 0.99, ((6, 8, 10), 1.75): 0.85, ((6, 8, 10), 1.5): 0.7}
     claims = [
         at_least(f"(n, T, d) = {shape}, p = {p:g}: share of runs that are proved",
-                 _proved(results[_point(shape, p).key]).mean(), bound)
+                 share_of(_proved(results[_point(shape, p).key])), bound)
         for (shape, p), bound in bounds.items()
     ]  # fmt: skip
     every = [results[_point(shape, p).key] for shape in _SHAPES for p in _POWERS]
-    left, runs = (int(sum(x.sum() for x in xs)) for xs in (
-        [a["left"] for a in every], [_proved(a) for a in every]))  # fmt: skip
-    text = f"proved runs ({runs}) that leave their tokens in {_FURTHER:,} of the longest steps"
-    return [*claims, stated(text, float(left), "0", left == 0)]
+    left = number_of(np.concatenate([arrays["left"][_proved(arrays)] for arrays in every]))
+    text = f"proved runs that leave their tokens in {_FURTHER:,} of the longest steps"
+    return [*claims, stated(text, left, "0", left.value == 0)]
 
 
 def _measurements(results: Results) -> list[Measurement]:

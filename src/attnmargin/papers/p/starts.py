@@ -3,7 +3,12 @@
 import numpy as np
 
 from attnmargin.data.random import random_data
-from attnmargin.papers.engine.claims import Claim, at_least, at_most
+from attnmargin.papers.engine.claims import (
+    Claim,
+    at_least,
+    at_most,
+    mean_of,
+)
 from attnmargin.papers.engine.experiment import (
     Arrays,
     Experiment,
@@ -43,8 +48,8 @@ def _run(task: Task) -> Arrays:
 
 
 def _claims(results: Results) -> list[Claim]:
-    mean = {d: float(results[f"d{d}"]["selections"].mean()) for d in _WIDTHS}
-    proved = np.concatenate([results[f"d{d}"]["proved"] for d in _WIDTHS]).mean()
+    mean = {d: mean_of(results[f"d{d}"]["selections"]) for d in _WIDTHS}
+    proved = mean_of(np.concatenate([results[f"d{d}"]["proved"] for d in _WIDTHS]))
     wide = _WIDTHS[-1]
     return [
         at_least("share of all runs whose end is proved", proved, 0.99),
