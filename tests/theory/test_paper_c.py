@@ -129,7 +129,7 @@ def test_checks_of_general_data() -> None:
     squared = outcomes(
         am.theory.check_next_token(own.E[0], own.ids[0], own.labels[0], loss="squared")
     )
-    assert squared["Theorem 2"] == "not decidable here"  # W_cyc need not be finite
+    assert squared["Assumption 1"] == squared["Theorem 2"] == "fails"  # no slope at the score 1
     assert squared["Theorem 3"] == "fails"
     strict = am.theory.check_next_token(np.eye(3), [[0, 1, 2], [1, 2]], [0, 1], loss="logistic")
     assert outcomes(strict)["Theorem 1"] == outcomes(strict)["Theorem 2"] == "holds"
@@ -155,3 +155,31 @@ def test_checks_name_what_is_wrong() -> None:
     assert outcomes(alone)["Theorem 3"] == "fails"  # nothing dominates anything
     with pytest.raises(am.InputError, match=r"C: got shape \(2, 2\)"):
         am.theory.check_next_token(np.eye(3), [[0, 1]], [0], C=np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("labels", "word"),
+    [([0, 1], "holds"), ([0, 0, 1, 1, 0, 1], "holds"), ([0, 0, 1], "fails")],
+)
+def test_theorem_2_on_cyclic_data(labels: list[int], word: str) -> None:
+    """Logistic loss: two tokens wanted equally often are shared, otherwise the share runs to one.
+
+    2 ℓ(t) + ℓ(1 − t) falls up to t = 1, where its slope is −2 σ(−1) + σ(0) < 0.
+    """
+    sequences = [[0, 1, 2]] * len(labels)
+    check = found(
+        am.theory.check_next_token(np.eye(3), sequences, labels, loss="logistic"), "Theorem 2"
+    )
+    assert str(check.outcome) == word
+    if word == "holds":
+        assert float(check.numbers["‖W_cyc‖"]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_theorem_2_says_where_a_finite_correction_is_not_known() -> None:
+    """Three tokens in one component, with three different bags to choose from."""
+    sequences, labels = [[0, 3, 1, 2], [0, 0, 1, 2], [1, 1, 0, 2]], [0, 1, 2]
+    assert am.token_graphs(sequences, labels, 4).size.max() == 3
+    checks = am.theory.check_next_token(np.eye(4), sequences, labels, loss="logistic")
+    assert str(found(checks, "Theorem 2").outcome) == "not decidable here"
+    squared = am.theory.check_next_token(np.eye(4), sequences, labels, loss="squared")
+    assert str(found(squared, "Theorem 2").outcome) == "fails"  # Assumption 1 fails already

@@ -7,12 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.attention.losses import Loss, as_loss
+from attnmargin.attention.losses import Log, Loss, as_loss
 from attnmargin.base.arrays import Array, floats
 from attnmargin.base.checks import check_number
 from attnmargin.base.errors import InputError
 from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
+from attnmargin.graphs.composition import Composition, composition
+from attnmargin.graphs.cyclic import choices
 from attnmargin.graphs.samples import Samples, as_samples
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
@@ -64,6 +66,16 @@ class NextTokenFacts:
         if not self.graphs.realisable:
             return None
         return cyclic_correction(self.E, self.sequences, self.labels, self.graphs)
+
+    @cached_property
+    def composed(self) -> Composition:
+        """Whether the loss, with C Eᵀ = I and free logits, has a finite ``W_cyc`` (Theorem 2)."""
+        if self.graphs.acyclic or isinstance(self.loss, Log):
+            return Composition(True, None)
+        if not self.graphs.realisable:
+            return Composition(None, None)
+        given, nodes = choices(self.samples, self.graphs)
+        return composition(given, self.graphs.component[nodes], self.loss)
 
     @cached_property
     def gaps(self) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared
 from attnmargin.base.arrays import Array
-from attnmargin.graphs import cyclic_basis
+from attnmargin.graphs import cyclic_basis, cyclic_correction
 from attnmargin.graphs.cyclic import choices
 from attnmargin.margin.certificate import Status
 from attnmargin.theory.check import Check, Outcome, decided, fails, holds, number, outcome
@@ -163,13 +163,24 @@ def _with_1(facts: NextTokenFacts, rest: bool) -> Any:
 
 
 def theorem_2(facts: NextTokenFacts) -> Check:
-    """Check Theorem 2: regularisation paths of general data."""
+    """Check Theorem 2: regularisation paths of general data, where ``W_cyc`` is finite.
+
+    On cyclic data it is decided by :func:`attnmargin.graphs.composition.composition`.
+    """
     meaning = "All data: the best weights follow priorities between components, shares inside."
-    if not facts.graphs.acyclic and not isinstance(facts.loss, Log):
-        note = "it asks for a finite W_cyc; with this loss and cycles there need not be one"
-        return Check("C", "Theorem 2", meaning, Outcome.UNDECIDABLE, {}, note)
     rest = facts.ordered and _all(facts, assumption_2, assumption_4, feasible)
-    return Check("C", "Theorem 2", meaning, _with_1(facts, rest), {}, _PATHS)
+    finite, a = facts.composed.finite, assumption_1(facts)
+    good = holds(a) & torch.tensor(rest and finite is True)
+    refuted = fails(a.outcome) | torch.tensor(not rest or finite is False)
+    if finite is None:
+        note = "whether this loss has a finite W_cyc is not known"
+    else:
+        note = _PATHS if finite else "with this loss no finite W composes best: there is no W_cyc"
+    numbers = {}
+    if bool(good) and not facts.graphs.acyclic:
+        W = cyclic_correction(facts.E, facts.sequences, facts.labels, facts.graphs, facts.loss)
+        numbers["‖W_cyc‖"] = torch.linalg.matrix_norm(W)
+    return Check("C", "Theorem 2", meaning, outcome(good, good | refuted), numbers, note)
 
 
 def _setting(facts: NextTokenFacts) -> bool:
