@@ -126,7 +126,9 @@ def test_the_pair_of_rates_is_for_head_and_weights_only() -> None:
 
 
 def test_losses_that_rise_have_no_known_best() -> None:
-    data = am.random_data(3, 4, 5, name="rise")
+    small = am.random_data(3, 4, 5, name="rise")
+    assert small.v is not None
+    data = am.AttentionData(small.X, small.z, small.y, 3.0 * small.v)  # scores above 1
     with pytest.raises(am.InputError, match="loss: got 'squared'"):
         am.train(data, loss="squared", lr="polyak", normalize=False, steps=2)
     with pytest.raises(am.InputError, match="loss: got 'squared'"):

@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from attnmargin.attention.losses import Log
+from attnmargin.attention.losses import Log, Squared
 from attnmargin.attention.softmax import Objective, Slope
 from attnmargin.base.arrays import as_tensor, tiny
 from attnmargin.base.errors import InputError
@@ -65,8 +65,12 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
     gamma, loss, hidden = objective.gamma, objective.loss, objective.flat.hidden
     if gamma is None:
         raise InputError("head", "another head", "the linear head, whose best loss is known")
-    if not loss.always_falls:
-        needs = "a loss that falls everywhere, so that the optimal tokens have the least"
+    # (1 − u)² falls up to 1: if all scores are below, the optimal tokens have its least value.
+    below = isinstance(loss, Squared) and bool(
+        (gamma if hidden is None else gamma[~hidden]).lt(1.0).all()
+    )
+    if not (loss.always_falls or below):
+        needs = "a loss that falls at all scores, so that the optimal tokens have the least"
         raise InputError("loss", repr(loss.name), needs)
     if tokens is None:
         tokens = (gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)).argmax(-1)
