@@ -192,3 +192,26 @@ def test_a_margin_that_rounding_hides_is_undecided() -> None:
     p, v = [-0.15330472469992215, -0.28254692570779366], [0.5288550150173704, 0.46293291201155656]
     model = am.embeddings.EmbeddingModel(E, p, v, sequences, [1, 1, 1, 1])
     assert math.isnan(am.embeddings.other_selections(model, model.selected()))
+
+
+def test_second_places_by_brute_force() -> None:
+    """Definitions 15 and 16, with ties, copies of tokens and sequences of different length."""
+    generator = torch.Generator().manual_seed(0)
+    sequences = [[0, 1, 2, 3], [4, 4, 0], [2, 5], [3, 3]]
+    for _ in range(20):
+        E = torch.randn(6, 3, dtype=torch.float64, generator=generator)
+        v = torch.randn(3, dtype=torch.float64, generator=generator)
+        p = torch.zeros(3, dtype=torch.float64)
+        p[0] = 1.0
+        E[:, 0] = torch.randint(0, 3, (6,), generator=generator).double()  # tied logits
+        model = am.embeddings.EmbeddingModel(E, p, v, sequences, [1, -1, 1, -1])
+        a, value, mu = E[:, 0].tolist(), (E @ v).tolist(), math.inf
+        for ids, y, own in zip(sequences, (1, -1, 1, -1), model.second().tolist(), strict=True):
+            levels = sorted({a[s] for s in ids}, reverse=True)
+            wanted = [len(levels) > 1 and a[s] == levels[1] for s in ids]
+            assert own[: len(ids)] == wanted
+            assert not any(own[len(ids) :])
+            top = [s for s in ids if a[s] == levels[0]]
+            for j in (s for s, second in zip(ids, wanted, strict=True) if second):
+                mu = min(mu, sum(y * (value[i] - value[j]) for i in top))
+        assert float(model.local_margin()) == pytest.approx(mu)

@@ -121,6 +121,64 @@ def test_random_next_tokens_are_as_promised() -> None:
         am.graphs.random_next_tokens(8, 5, 4, 6, trials=0)
 
 
+def test_labels_from_the_vocabulary_need_not_occur() -> None:
+    """Appendix D: labels are uniform over the vocabulary, tokens and embeddings are unchanged."""
+    size = (5, 4, 6, 3)
+    E, ids, _ = am.graphs.random_next_tokens(*size, trials=300, name="sample")
+    other = am.graphs.random_next_tokens(*size, trials=300, name="sample", labels="vocabulary")
+    assert torch.equal(other[0], E)
+    assert torch.equal(other[1], ids)
+    share = torch.bincount(other[2].flatten(), minlength=5) / 1800.0
+    assert float((share - 0.2).abs().max()) < 0.04
+    occurs = (ids == other[2].unsqueeze(-1)).any(-1).double().mean()
+    assert float(occurs) == pytest.approx(1.0 - 0.8**3, abs=0.04)
+    checks = am.theory.check_next_token(E[0], ids[0], other[2][0])
+    found = {check.name: str(check.outcome) for check in checks}
+    realisable = bool((ids[0] == other[2][0].unsqueeze(-1)).any(-1).all())
+    assert found["Assumption 2"] == ("holds" if realisable else "fails")
+    with pytest.raises(am.InputError, match="labels: got 'anywhere'; needs 'sequence' or"):
+        am.graphs.random_next_tokens(*size, labels="anywhere")
+    with pytest.raises(am.InputError, match="labels: got 'vocabulary' of acyclic data"):
+        am.graphs.random_next_tokens(*size, acyclic=True, labels="vocabulary")
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_theorem_1_with_general_heads(loss: str) -> None:
+    """Acyclic data, Assumption 3 alone, losses of Assumption 1: paths turn to (Acyc-SVM)."""
+    E, ids, labels = am.graphs.random_next_tokens(8, 8, 4, 6, trials=3, name="path", acyclic=True)
+    graphs = [am.token_graphs(x, y, 8) for x, y in zip(ids, labels, strict=True)]
+    own, C = Instances(E, ids, labels, graphs), general_heads(E, seed=0)
+    for k in range(3):
+        checks = am.theory.check_next_token(E[k], ids[k], labels[k], C=C[k], loss=loss)
+        (check,) = [check for check in checks if check.name == "Theorem 1"]
+        assert str(check.outcome) == "holds"
+    head = am.graphs.next_token_head(E, ids, labels, C)
+    path = am.regularization_path(own.data(), [10.0, 100.0, 1000.0], loss=loss, head=head)
+    off = am.measures.misalignment(path.W, own.solution().W)
+    assert bool((off.diff(dim=0) < 0).all())
+    assert float(off[-1].max()) < 1e-4
+
+
+def test_theorem_2_with_another_loss() -> None:
+    """Exponential loss, two of three labels: the path shares as W_cyc of that loss does."""
+    E = torch.eye(3, dtype=torch.float64)
+    sequences, labels = [[0, 1, 2]] * 3, [0, 0, 1]
+    graphs = am.token_graphs(sequences, labels, 3)
+    checks = am.theory.check_next_token(E, sequences, labels, loss="exponential")
+    (check,) = [check for check in checks if check.name == "Theorem 2"]
+    assert str(check.outcome) == "holds"
+    data = am.graphs.next_token_data(E, sequences)
+    head = am.graphs.next_token_head(E, sequences, labels)
+    path = am.regularization_path(data, [5.0, 10.0, 20.0], loss="exponential", head=head)
+    W_cyc = am.cyclic_correction(E, sequences, labels, graphs, "exponential")
+    torch.testing.assert_close(check.numbers["‖W_cyc‖"], W_cyc.norm())
+    far = torch.linalg.matrix_norm(am.graphs.cyclic_part(path.W, E, graphs) - W_cyc)
+    assert bool((far.diff() < 0).all())
+    assert float(far[-1]) < 1e-4
+    W_mm = am.solve(am.graph_problem(E, graphs)).W
+    assert float(am.measures.misalignment(path.W[-1], W_mm)) < 1e-2
+
+
 def test_general_heads_satisfy_assumption_3() -> None:
     E = am.graphs.random_next_tokens(ACYCLIC.K, ACYCLIC.d, 4, 6, trials=5, name="heads")[0]
     C = general_heads(E, seed=0)

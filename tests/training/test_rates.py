@@ -30,6 +30,25 @@ def test_auto_rate_is_that_of_lemma_4() -> None:
     torch.testing.assert_close(run.W[1], -g / L)
 
 
+def test_auto_rate_of_the_log_loss_is_that_of_paper_c() -> None:
+    """(23): L = 2 √T_max ‖E‖⁴, and with it no step raises the loss (Lemma 5)."""
+    E = am.graphs.random_next_tokens(4, 5, 1, 1, trials=2, name="auto of C")[0]
+    sequences, labels = [[0, 1, 2, 3, 3], [1, 0], [2, 3, 2]], [0, 1, 3]
+    data = am.graphs.next_token_data(E, sequences)
+    head = am.graphs.next_token_head(E, sequences, labels)
+    run = am.train(data, head=head, loss="log", lr="auto", normalize=False, steps=200)
+    for k in range(2):
+        own = am.graphs.next_token_data(E[k], sequences)
+        alone = am.graphs.next_token_head(E[k], sequences, labels)
+        G, log_scale = am.gradient(own, torch.zeros(5, 5).double(), head=alone, loss="log")
+        L = 2.0 * 5**0.5 * torch.linalg.svdvals(E[k])[0] ** 4
+        torch.testing.assert_close(run.W[1, k], -G * log_scale.exp() / L)
+    assert bool((run.loss.diff(dim=0) < 0.0).all())
+    other = am.heads.ScoreHead(0.5 * head.scores)
+    with pytest.raises(am.InputError, match="lr: got 'auto' with the loss 'log' and other scores"):
+        am.train(data, head=other, loss="log", lr="auto", normalize=False, steps=1)
+
+
 @pytest.mark.parametrize("head", ["linear", "relu"])
 def test_guarded_steps_are_those_of_autograd(head: str) -> None:
     data = am.random_data(3, 4, 5, trials=2, name="guarded steps")
@@ -107,7 +126,9 @@ def test_the_pair_of_rates_is_for_head_and_weights_only() -> None:
 
 
 def test_losses_that_rise_have_no_known_best() -> None:
-    data = am.random_data(3, 4, 5, name="rise")
+    small = am.random_data(3, 4, 5, name="rise")
+    assert small.v is not None
+    data = am.AttentionData(small.X, small.z, small.y, 3.0 * small.v)  # scores above 1
     with pytest.raises(am.InputError, match="loss: got 'squared'"):
         am.train(data, loss="squared", lr="polyak", normalize=False, steps=2)
     with pytest.raises(am.InputError, match="loss: got 'squared'"):

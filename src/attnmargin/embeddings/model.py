@@ -149,9 +149,48 @@ class EmbeddingModel:
 
     def selected(self, tolerance: float = _TIED) -> Tensor:
         """Mark ``S_X(p)``: positions with the largest ``E_sᵀ p`` (eq. 8), bool ``(n, T)``."""
+        return self._largest(self.visible, tolerance)
+
+    def second(self, tolerance: float = _TIED) -> Tensor:
+        """Mark ``S²_X(p)``: positions in second place (Definition 15), bool ``(n, T)``.
+
+        All other visible positions are ``S^<_X(p)``. A sequence with all tokens selected has none.
+
+        Example:
+            >>> import attnmargin as am
+            >>> E, v = [[2.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [1.0, 0.0]
+            >>> model = am.embeddings.EmbeddingModel(E, [1.0, 0.0], v, [[0, 1, 2, 1]], [1])
+            >>> model.second().tolist()
+            [[False, True, False, True]]
+        """
+        return self._largest(self.visible & ~self.selected(tolerance), tolerance)
+
+    def _largest(self, among: Tensor, tolerance: float) -> Tensor:
+        """Mark the largest logits of each sequence among some positions, bool ``(n, T)``."""
         a = self._differences
         spread = (a.amax() - a.where(self.visible, torch.inf).amin()).clamp_min(0.0)
-        return self.visible & (a >= a.amax(-1, keepdim=True) - tolerance * spread)
+        top = a.masked_fill(~among, -torch.inf).amax(-1, keepdim=True)
+        return among & (a >= top - tolerance * spread)
+
+    def local_margin(self, tolerance: float = _TIED) -> Tensor:
+        """Compute the largest μ for which p is locally optimal (Definition 16).
+
+            μ = min_X min_{j ∈ S²_X(p)} Σ_{i ∈ S_X(p)} (γ_i − γ_j),   γ_i = y E_{x_i}ᵀ v
+
+        p is locally optimal if ``μ > 0``; μ is infinite if every token is selected.
+
+        Example:
+            >>> import attnmargin as am
+            >>> E, v = [[2.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [1.0, 0.0]
+            >>> model = am.embeddings.EmbeddingModel(E, [1.0, 0.0], v, [[0, 1, 2, 1]], [1])
+            >>> float(model.local_margin())
+            1.0
+        """
+        first, second = self.selected(tolerance).to(self.E), self.second(tolerance)
+        gamma = self.y.unsqueeze(-1) * (self._relative @ self.v)[self.ids]
+        total = (first * gamma).sum(-1, keepdim=True)
+        lead = total - first.sum(-1, keepdim=True) * gamma
+        return lead.masked_fill(~second, torch.inf).amin()
 
     def data(self) -> AttentionData:
         """Build attention data: tokens ``E_{x_i}``, labels, head; p uses no query, so z = 0."""

@@ -10,11 +10,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from attnmargin.attention.losses import Log, Loss, as_loss
 from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.errors import InputError
 from attnmargin.base.ragged import rows_of, starts_of
 from attnmargin.data.embeddings import embedding_table
 from attnmargin.graphs.collection import TokenGraphs
+from attnmargin.graphs.composition import composition
 from attnmargin.graphs.newton import Choices, gathered, minimum
 from attnmargin.graphs.problem import check_graphs
 from attnmargin.graphs.samples import Samples, as_samples
@@ -198,19 +200,23 @@ def cyclic_part(W: Array, E: Array, graphs: TokenGraphs) -> Tensor:
     return torch.einsum("...r,rde->...de", inner, basis)
 
 
-def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs) -> Tensor:
+def cyclic_correction(
+    E: Array, sequences: Any, labels: Any, graphs: TokenGraphs, loss: str | Loss = "log"
+) -> Tensor:
     """Compute ``W_cyc``, the shortest W that composes best inside components.
 
         W_cyc = argmin ‖W‖_F  among the minimisers of
-        (1/m) Σ −log Σ_{t: x_t = y} softmax(X̄ W x̄)_t   over the cyclic data    (Definition 3)
+        (1/m) Σ ℓ(Σ_{t: x_t = y} softmax(X̄ W x̄)_t)   over the cyclic data    (Definition 3)
 
-    The loss is the log-loss with C Eᵀ = I (paper C, Theorem 3). It is convex, and strictly convex
-    on ``S_cyc`` (Lemma 3), where Newton's method reduces the gradient below 1e-10. ``W_cyc`` is
-    zero for acyclic data.
+    C Eᵀ = I. The log-loss (paper C, Theorem 3) is convex, and strictly convex on ``S_cyc``
+    (Lemma 3), where Newton's method reduces the gradient below 1e-10. Other losses need not have a
+    finite minimum; see :mod:`attnmargin.graphs.composition` for what is decided. ``W_cyc`` is zero
+    for acyclic data.
 
     Args:
-        E: embeddings ``(*B, K, d)``.
+        E: embeddings ``(*B, K, d)``; with another loss than "log", linearly independent.
         sequences, labels, graphs: from one data set.
+        loss: "log", "logistic", "squared", "exponential" or "linear".
 
     Returns:
         ``(*B, d, d)``.
@@ -223,22 +229,44 @@ def cyclic_correction(E: Array, sequences: Any, labels: Any, graphs: TokenGraphs
         >>> torch.softmax(W[:, 1], 0).tolist()  # the shares of the labels after token 1
         [0.6666666865348816, 0.3333333432674408]
     """
-    table = embedding_table(E, check_graphs(graphs).K)
+    table, used = embedding_table(E, check_graphs(graphs).K), as_loss(loss)
     given, nodes = choices(as_samples(sequences, labels, graphs.vocabulary), graphs)
     batch, d = table.shape[:-2], table.shape[-1]
     flat = table.cpu().double().reshape(-1, *table.shape[-2:])
-    found = [correction(member, graphs, given, nodes) for member in flat]
+    logits = None if isinstance(used, Log) or not len(nodes) else _best(given, nodes, graphs, used)
+    found = [correction(member, graphs, given, nodes, logits) for member in flat]
     stacked = torch.stack(found) if found else flat.new_zeros(0, d, d)
     return stacked.reshape(*batch, d, d).to(table)
 
 
-def correction(E: Tensor, graphs: TokenGraphs, given: Choices, nodes: NDArray[np.int64]) -> Tensor:
-    """Compute ``W_cyc`` for one embedding table, from the choices among nodes."""
+def _best(
+    given: Choices, nodes: NDArray[np.int64], graphs: TokenGraphs, loss: Loss
+) -> NDArray[np.float64]:
+    """Find the logits of the nodes that minimise another loss than the log-loss."""
+    found = composition(given, graphs.component[nodes], loss)
+    if found.logits is None:
+        got = f"{loss.name!r}, with {'no' if found.finite is False else 'no known'} finite minimum"
+        raise InputError("loss", got, "a loss with a finite W_cyc on these data, such as 'log'")
+    return found.logits
+
+
+def correction(
+    E: Tensor,
+    graphs: TokenGraphs,
+    given: Choices,
+    nodes: NDArray[np.int64],
+    logits: NDArray[np.float64] | None = None,
+) -> Tensor:
+    """Compute ``W_cyc`` for one embedding table, from the choices among nodes or their logits."""
     d = E.shape[-1]
     if len(nodes) == 0:
         return E.new_zeros(d, d)
     span = _span(E, graphs, nodes)
+    if logits is not None:
+        free = len(nodes) - len(np.unique(graphs.component[nodes]))
+        if len(span.values) < free:
+            raise InputError("E", "dependent embeddings", "independent ones (Assumption 4)")
+        return span.weights(torch.from_numpy(logits))
     # Work in orthonormal coordinates of the attainable logits, so that lengths do not matter.
     M = np.linalg.qr((span.size.unsqueeze(-1) * span.vectors).numpy())[0]
-    logits = M @ minimum(given, M)
-    return span.weights(torch.from_numpy(logits))
+    return span.weights(torch.from_numpy(M @ minimum(given, M)))

@@ -109,6 +109,7 @@ def random_next_tokens(
     name: str = "sample",
     seed: int = 0,
     acyclic: bool = False,
+    labels: str = "sequence",
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Draw random next-token data as in paper C, Appendix D; each trial has its own seed.
 
@@ -116,9 +117,13 @@ def random_next_tokens(
     random token of the sequence. With ``acyclic``, it is the token of highest priority, and the
     ids give the priority order.
 
+    Appendix D draws labels from the whole vocabulary, ``labels="vocabulary"``. Then most data
+    violate Assumption 2, on which the theorems rest (docs/errata.md).
+
     Args:
         K, d: vocabulary size and embedding width; n, T: number of sequences and their length.
         trials: batch size; None for one instance without a batch dimension.
+        labels: "sequence" or "vocabulary", where they are drawn from.
 
     Returns:
         Embeddings ``(*B, K, d)``, sequences ``(*B, n, T)`` and labels ``(*B, n)``.
@@ -132,6 +137,10 @@ def random_next_tokens(
     """
     count = 1 if trials is None else trials
     check_whole(K=K, d=d, n=n, T=T, trials=count)
+    if labels not in ("sequence", "vocabulary"):
+        raise InputError("labels", f"{labels!r:.40}", "'sequence' or 'vocabulary'")
+    if acyclic and labels != "sequence":
+        raise InputError("labels", f"{labels!r} of acyclic data", "'sequence'")
     drawn: list[tuple[Tensor, Tensor, Tensor]] = []
     for trial in range(count):
         generator = torch.Generator().manual_seed(seed_of(name, trial, base=seed))
@@ -139,6 +148,8 @@ def random_next_tokens(
         ids = torch.randint(0, K, (n, T), generator=generator)
         place = torch.randint(0, T, (n, 1), generator=generator)
         label = ids.amin(-1) if acyclic else ids.gather(-1, place)[:, 0]
+        if labels == "vocabulary":
+            label = torch.randint(0, K, (n,), generator=generator)
         drawn.append((E, ids, label))
     if trials is None:
         return drawn[0]

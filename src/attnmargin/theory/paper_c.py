@@ -1,20 +1,17 @@
 """Paper C, "Mechanics of Next Token Prediction with Self-Attention", as checks."""
 
-from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared, as_loss
-from attnmargin.base.arrays import Array, floats
-from attnmargin.base.errors import InputError
-from attnmargin.data.embeddings import embedding_table
-from attnmargin.graphs import TokenGraphs, cyclic_correction, graph_problem, token_graphs
+from attnmargin.attention.losses import Exponential, Linear, Log, Logistic, Loss, Squared
+from attnmargin.base.arrays import Array
+from attnmargin.graphs import cyclic_basis, cyclic_correction
+from attnmargin.graphs.cyclic import choices
 from attnmargin.margin.certificate import Status
-from attnmargin.margin.solution import Solution
-from attnmargin.solvers.entry import solve
 from attnmargin.theory.check import Check, Outcome, decided, fails, holds, number, outcome
+from attnmargin.theory.next_token_facts import NextTokenFacts
 from attnmargin.theory.paper_a import falling_between
 
 # Units in the last place of ‖c‖ ‖e‖ within which scores count as equal.
@@ -24,48 +21,8 @@ _IDENTITY = 1e-9
 # Largest inner product of two matrices that Newton's method and a solver leave orthogonal, relative
 # to their norms.
 _ORTHOGONAL = 1e-10
-
-
-@final
-class NextTokenFacts:
-    """What the checks need to know about next-token data; computed once."""
-
-    def __init__(
-        self, E: Array, sequences: Any, labels: Any, C: Array | None, loss: str | Loss
-    ) -> None:
-        self.sequences, self.labels, self.loss = sequences, labels, as_loss(loss)
-        table = embedding_table(E, batched=False)
-        self.graphs: TokenGraphs = token_graphs(sequences, labels, table.shape[0])
-        self.E = table.cpu().double()
-        self.C = None if C is None else floats("C", C).cpu().double()
-        if self.C is not None and self.C.shape != self.E.shape:
-            needs = f"a classifier of shape {tuple(self.E.shape)}"
-            raise InputError("C", f"shape {tuple(self.C.shape)}", needs)
-
-    @cached_property
-    def solution(self) -> Solution:
-        """``W_mm``."""
-        return solve(graph_problem(self.E, self.graphs))
-
-    @property
-    def ordered(self) -> bool:
-        """Whether some token dominates another: W_mm is not zero."""
-        return len(self.graphs.dominance[0]) > 0
-
-    @cached_property
-    def correction(self) -> Tensor | None:
-        """``W_cyc`` of the log-loss; None where labels are not realisable."""
-        if not self.graphs.realisable:
-            return None
-        return cyclic_correction(self.E, self.sequences, self.labels, self.graphs)
-
-    @cached_property
-    def gaps(self) -> Tensor:
-        """``c_yᵀ e_y − max_k c_yᵀ e_k`` over k ≠ y, ``(K,)``."""
-        assert self.C is not None
-        scores = self.C @ self.E.mT
-        own = scores.diagonal()
-        return own - scores.masked_fill(torch.eye(len(own), dtype=torch.bool), -torch.inf).amax(-1)
+# Length R at which Lemma 1 is evaluated: e^{−R} is far below the score gaps of ordinary heads.
+_FAR = 30.0
 
 
 def _row(name: str, meaning: str, good: bool, numbers: dict[str, float], note: str = "") -> Check:
@@ -147,6 +104,22 @@ def feasible(facts: NextTokenFacts) -> Check:
     return _row("(Graph-SVM) is feasible", meaning, good, numbers)
 
 
+def lemma_1(facts: NextTokenFacts) -> Check:
+    """Check Lemma 1: ``L(W) > L⋆`` for finite W, and ``L(R W_mm) → L⋆``.
+
+    It is true only if some sequence has a token besides its label (docs/errata.md).
+    """
+    meaning = "Acyclic data: no finite weights are perfect, but W_mm is in the limit."
+    good = facts.ordered and _all(facts, acyclicity, assumption_2, assumption_3)
+    found = {}
+    if facts.graphs.realisable:
+        zero = facts.E.new_zeros(facts.E.shape[-1], facts.E.shape[-1])
+        found = {"L⋆": facts.loss.value(facts.best).mean(), "L(0) − L⋆": facts.excess(zero)}
+        if facts.solution.status == Status.OPTIMAL:
+            found[f"L(R W_mm) − L⋆ at R = {_FAR:g}"] = facts.excess(_FAR * facts.solution.W)
+    return Check("C", "Lemma 1", meaning, _with_1(facts, good), found)
+
+
 def lemma_2(facts: NextTokenFacts) -> Check:
     """Check that ``W_cyc`` and ``W_mm`` are orthogonal."""
     meaning = "The part that composes and the part that retrieves are orthogonal."
@@ -190,22 +163,80 @@ def _with_1(facts: NextTokenFacts, rest: bool) -> Any:
 
 
 def theorem_2(facts: NextTokenFacts) -> Check:
-    """Check Theorem 2: regularisation paths of general data."""
+    """Check Theorem 2: regularisation paths of general data, where ``W_cyc`` is finite.
+
+    On cyclic data it is decided by :func:`attnmargin.graphs.composition.composition`.
+    """
     meaning = "All data: the best weights follow priorities between components, shares inside."
-    if not facts.graphs.acyclic and not isinstance(facts.loss, Log):
-        note = "it asks for a finite W_cyc; with this loss and cycles there need not be one"
-        return Check("C", "Theorem 2", meaning, Outcome.UNDECIDABLE, {}, note)
     rest = facts.ordered and _all(facts, assumption_2, assumption_4, feasible)
-    return Check("C", "Theorem 2", meaning, _with_1(facts, rest), {}, _PATHS)
+    finite, a = facts.composed.finite, assumption_1(facts)
+    good = holds(a) & torch.tensor(rest and finite is True)
+    refuted = fails(a.outcome) | torch.tensor(not rest or finite is False)
+    if finite is None:
+        note = "whether this loss has a finite W_cyc is not known"
+    else:
+        note = _PATHS if finite else "with this loss no finite W composes best: there is no W_cyc"
+    numbers = {}
+    if bool(good) and not facts.graphs.acyclic:
+        W = cyclic_correction(facts.E, facts.sequences, facts.labels, facts.graphs, facts.loss)
+        numbers["‖W_cyc‖"] = torch.linalg.matrix_norm(W)
+    return Check("C", "Theorem 2", meaning, outcome(good, good | refuted), numbers, note)
+
+
+def _setting(facts: NextTokenFacts) -> bool:
+    """Whether the setting of Theorem 3 holds, apart from the step size."""
+    good = isinstance(facts.loss, Log) and facts.ordered
+    return good and _all(facts, assumption_2, assumption_4, feasible)
 
 
 def theorem_3(facts: NextTokenFacts) -> Check:
-    """Check Theorem 3: gradient descent with the log-loss."""
-    meaning = "Gradient descent does the same from any start, with the log-loss."
-    good = isinstance(facts.loss, Log) and facts.ordered
-    good = good and _all(facts, assumption_2, assumption_4, feasible)
-    numbers = {"pairs i ⇒ j": float(len(facts.graphs.dominance[0]))}
-    return _row("Theorem 3", meaning, good, numbers)
+    """Check Theorem 3: gradient descent with the log-loss and ``η ≤ 1/L``.
+
+    The step size is that of its proof (Lemma 5); printed is any constant (docs/errata.md).
+    """
+    meaning = "Gradient descent does the same from any start, with the log-loss and small steps."
+    numbers = {"pairs i ⇒ j": float(len(facts.graphs.dominance[0])), **_rates(facts)}
+    return _row("Theorem 3", meaning, _setting(facts) and facts.small_steps, numbers)
+
+
+def _rates(facts: NextTokenFacts) -> dict[str, float]:
+    """Return the largest step size, and the one that was given."""
+    given = {} if isinstance(facts.lr, str) else {"η": facts.lr}
+    return {"1/L": facts.rate, **given}
+
+
+def theorem_4(facts: NextTokenFacts) -> Check:
+    """Check Theorem 4: no stationary point, and ``‖W(τ)‖ → ∞`` for ``η ≤ 1/L``."""
+    meaning = "With the log-loss no finite weights are at rest, and training grows without end."
+    good = _setting(facts)
+    numbers = _rates(facts)
+    if good:
+        numbers["−⟨∇L(0), W_mm⟩"] = float(facts.pull(facts.solution.W))
+    return _row("Theorem 4", meaning, good and facts.small_steps, numbers)
+
+
+def lemma_7(facts: NextTokenFacts) -> Check:
+    """Check Lemma 7: ``W_cyc`` of the log-loss is unique and finite."""
+    meaning = "With the log-loss there is one finite best way to share inside components."
+    good = isinstance(facts.loss, Log) and _all(facts, assumption_2, assumption_4)
+    numbers = {}
+    if facts.correction is not None:
+        numbers["‖W_cyc‖"] = float(torch.linalg.matrix_norm(facts.correction))
+    if good and not facts.graphs.acyclic:
+        numbers["least curvature on S_cyc"] = _curvature(facts)
+    return _row("Lemma 7", meaning, good, numbers, "its proof needs Assumptions 2 and 4 alone")
+
+
+def _curvature(facts: NextTokenFacts) -> float:
+    """Compute the least eigenvalue on ``S_cyc`` of the Hessian of the cyclic loss at ``W_cyc``."""
+    assert facts.correction is not None
+    given, nodes = choices(facts.samples, facts.graphs)
+    token, last = (torch.from_numpy(x[nodes]) for x in (facts.graphs.token, facts.graphs.last))
+    left, right = facts.E[token], facts.E[last]
+    logits = torch.einsum("md,de,me->m", left, facts.correction, right)
+    hessian = torch.from_numpy(given.slope(logits.numpy())[1])
+    A = torch.einsum("md,rde,me->mr", left, cyclic_basis(facts.E, facts.graphs), right)
+    return float(torch.linalg.eigvalsh(A.mT @ hessian @ A)[0])
 
 
 _CHECKS = (
@@ -215,11 +246,14 @@ _CHECKS = (
     assumption_4,
     acyclicity,
     feasible,
+    lemma_1,
     theorem_1,
     lemma_2,
     theorem_2,
     lemma_3,
     theorem_3,
+    theorem_4,
+    lemma_7,
 )
 
 
@@ -229,13 +263,15 @@ def check_next_token(
     labels: Any,
     C: Array | None = None,
     loss: str | Loss = "log",
+    lr: float | str = "auto",
 ) -> list[Check]:
     """Check every assumption and theorem of paper C on next-token data.
 
     Args:
         E: embeddings ``(K, d)``; sequences, labels: as in :func:`attnmargin.token_graphs`.
         C: classifier ``(K, d)``; without it ``C Eᵀ = I``.
-        loss: of the training.
+        loss: of the training; lr: its constant step size η, without normalisation, or "auto"
+            for 1/L as in :func:`attnmargin.train`.
 
     Returns:
         A list of :class:`Check`, in the order of the paper, with the numbers that decide.
@@ -243,8 +279,8 @@ def check_next_token(
     Example:
         >>> import attnmargin as am, torch
         >>> checks = am.theory.check_next_token(torch.eye(3), [[0, 1, 2], [1, 2]], [0, 1])
-        >>> print(checks[-1])
-        C: Theorem 3: holds (pairs i ⇒ j 3)
+        >>> print(next(check for check in checks if check.name == "Theorem 3"))
+        C: Theorem 3: holds (pairs i ⇒ j 3, 1/L 0.288675)
     """
-    facts = NextTokenFacts(E, sequences, labels, C, loss)
+    facts = NextTokenFacts(E, sequences, labels, C, loss, lr)
     return [check(facts) for check in _CHECKS]

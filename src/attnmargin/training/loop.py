@@ -63,8 +63,9 @@ def train(
             ℓp-AttGD).
         p: power of the mirror potential, a number or one per trial.
         lr: a number, one per trial ``(*B)``, a function of the step, "auto" for 1/L_W (paper A,
-            Lemma 4), or "polyak" for ``(L − L⋆)/‖∇L‖²`` with steps of length at most one, both for
-            plain descent; or :class:`Guarded`, for normalised descent on W.
+            Lemma 4; for the log-loss paper C, (23)), or "polyak" for ``(L − L⋆)/‖∇L‖²`` with steps
+            of length at most one, both for plain descent; or :class:`Guarded`, for normalised
+            descent on W.
         normalize: divide the gradient by its dual norm ``‖∇L‖_q``, ``1/p + 1/q = 1``; with "KQ" and
             "vW", divide each part by its own.
         penalty: λ of the added term ``λ‖W‖²``, ``λ(‖K‖² + ‖Q‖²)`` or ``λ(‖v‖² + ‖W‖²)``; it may be
@@ -102,9 +103,10 @@ def train(
     if width is not None and parameter != "KQ":
         got = f"{width!r} with parameter {parameter!r}"
         raise InputError("width", got, "parameter 'KQ': it is the number of columns of K and Q")
-    if isinstance(head, ScoreHead) and isinstance(lr, str) and lr == "auto":
-        raise InputError("lr", "'auto' with a ScoreHead", "the linear head of Lemma 4")
     goal = objective(with_head(data, parameter), head, loss)
+    auto = isinstance(lr, str) and lr == "auto"
+    if auto and isinstance(head, ScoreHead) and not isinstance(goal.loss, Log):
+        raise InputError("lr", "'auto' with a ScoreHead", "the linear head of Lemma 4, or log-loss")
     session = _Session(goal, rule, parameter, init, width, seed, fixed)
     rates = _both_rates(lr, goal, data, parameter, float(penalty))
     rows = Recorder(goal.flat, watch, keep_weights)

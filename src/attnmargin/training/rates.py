@@ -9,6 +9,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
+from attnmargin.attention.losses import Log, Squared
 from attnmargin.attention.softmax import Objective, Slope
 from attnmargin.base.arrays import as_tensor, tiny
 from attnmargin.base.errors import InputError
@@ -31,6 +32,30 @@ def lipschitz(objective: Objective, v: Tensor) -> Tensor:
     return (a * (M0 * size * X + 3.0 * M1)).mean(-1)
 
 
+def log_lipschitz(E: Tensor, longest: float) -> Tensor:
+    """Compute ``L = 2 √T_max ‖E‖⁴`` of the log-loss with C Eᵀ = I (paper C, (23)), ``(*B,)``.
+
+    ``‖E‖`` is the spectral norm of embeddings ``(*B, K, d)``, and T_max the longest sequence.
+    """
+    return 2.0 * longest**0.5 * torch.linalg.matrix_norm(E, 2) ** 4
+
+
+def _log_lipschitz(objective: Objective) -> Tensor:
+    """Compute L of (23), ``(B,)``; E has the different tokens and queries of a trial as rows."""
+    flat, gamma = objective.flat, objective.gamma
+    assert gamma is not None
+    seen = torch.ones_like(gamma, dtype=torch.bool) if flat.hidden is None else ~flat.hidden
+    label = (gamma == 1.0) & seen
+    if not bool((label | (gamma == 0.0) | ~seen).all() and label.any(-1).all()):
+        needs = "scores 1 at the label, which must occur, and 0 elsewhere (C Eᵀ = I)"
+        raise InputError("lr", "'auto' with the loss 'log' and other scores", needs)
+    found = []
+    for X, z, mask in zip(flat.X, flat.z, seen, strict=True):
+        E = torch.cat((X[mask], z)).unique(dim=0)
+        found.append(log_lipschitz(E, float(mask.sum(-1).max())))
+    return torch.stack(found)
+
+
 def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> Tensor:
     """Compute ``(L − L⋆) / e^{log_scale}``, ``(B, 1, 1)``, with L⋆ the loss of the optimal tokens.
 
@@ -40,8 +65,12 @@ def excess(objective: Objective, slope: Slope, tokens: Tensor | None = None) -> 
     gamma, loss, hidden = objective.gamma, objective.loss, objective.flat.hidden
     if gamma is None:
         raise InputError("head", "another head", "the linear head, whose best loss is known")
-    if not loss.always_falls:
-        needs = "a loss that falls everywhere, so that the optimal tokens have the least"
+    # (1 − u)² falls up to 1: if all scores are below, the optimal tokens have its least value.
+    below = isinstance(loss, Squared) and bool(
+        (gamma if hidden is None else gamma[~hidden]).lt(1.0).all()
+    )
+    if not (loss.always_falls or below):
+        needs = "a loss that falls at all scores, so that the optimal tokens have the least"
         raise InputError("loss", repr(loss.name), needs)
     if tokens is None:
         tokens = (gamma if hidden is None else gamma.masked_fill(hidden, -torch.inf)).argmax(-1)
@@ -168,13 +197,20 @@ def as_rates(lr: Rate, objective: Objective, v: Tensor | None, penalty: float) -
             return Polyak(objective)
         if lr != "auto":
             raise InputError("lr", repr(lr), _NEEDS)
-        if v is None or objective.gamma is None:
-            raise InputError("lr", "'auto' with this head", "the linear head of Lemma 4")
-        lr = 1.0 / (lipschitz(objective, v) + 2.0 * penalty)
+        lr = 1.0 / (_lipschitz(objective, v) + 2.0 * penalty)
     if callable(lr):
         schedule = lr
         return Scheduled(lambda k: _wide(schedule(k), B, like, objective.flat.batch))
     return Constant(_wide(lr, B, like, objective.flat.batch))
+
+
+def _lipschitz(objective: Objective, v: Tensor | None) -> Tensor:
+    """Compute the Lipschitz constant of the gradient in W, ``(B,)``: Lemma 4 of A, or (23) of C."""
+    if objective.gamma is not None and isinstance(objective.loss, Log):
+        return _log_lipschitz(objective)
+    if v is None or objective.gamma is None:
+        raise InputError("lr", "'auto' with this head", "the linear head of Lemma 4")
+    return lipschitz(objective, v)
 
 
 def _wide(lr: float | Tensor, B: int, like: Tensor, batch: torch.Size) -> Tensor:

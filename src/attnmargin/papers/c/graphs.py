@@ -4,6 +4,7 @@ The text of the paper lacks the drawing; these seven sequences satisfy every sta
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnmargin.graphs import TokenGraph, cyclic_data, token_graphs
 from attnmargin.graphs.layout import Layout, layout
@@ -49,15 +50,24 @@ def _claims(results: Results) -> list[Claim]:
     related = [t + 1 for t in range(3) if x[-1, t] in cyclic.sequences[-1]]
     left = sorted({token + 1 for sequence in cyclic.sequences for token in sequence})
     parts = [[[k + 1 for k in part] for part in graph.components] for graph in graphs]
+    right = [(int(g.last) + 1, [[k + 1 for k in part] for part in g.components])
+             for g in _right(x, y)]  # fmt: skip
     return [
         _holds("last tokens", [int(k) + 1 for k in graphs.roots], [1, 2]),
         _holds("components of G(1) are four single tokens", sorted(parts[0]), [[1], [2], [3], [4]]),
         _holds("components of G(2)", parts[1], [[1, 2, 3], [4]]),
         _holds("cyclic samples", [int(i) + 1 for i in cyclic.index], [4, 5, 6, 7]),
         _holds("tokens that the cyclic data keep", left, [1, 2, 3]),
+        _holds("graphs of the cyclic data, on the right", right, [(2, [[1, 2, 3]])]),
         _holds("O of the last sequence", own, [3]),
         _holds("R of the last sequence", related, [1, 3]),
     ]
+
+
+def _right(x: NDArray[np.int64], y: NDArray[np.int64]) -> list[TokenGraph]:
+    """Build the graphs of the cyclic data: the right-hand side of the figure."""
+    cyclic = cyclic_data(x, y, token_graphs(x, y, len(VOCABULARY)))
+    return list(token_graphs(cyclic.sequences, cyclic.labels, len(VOCABULARY)))
 
 
 def _series(graph: TokenGraph, names: tuple[str, ...]) -> list[Series]:
@@ -82,17 +92,20 @@ def _series(graph: TokenGraph, names: tuple[str, ...]) -> list[Series]:
 
 def _pictures(results: Results) -> list[Picture]:
     x, y = results["data"]["sequences"], results["data"]["labels"]
+    sides = [(graph, "all data") for graph in token_graphs(x, y, len(VOCABULARY))]
+    sides += [(graph, "cyclic data") for graph in _right(x, y)]
     panels = [
-        Panel(title=f"G({graph.last + 1}): last token {VOCABULARY[graph.last]}", axes=("", ""),
-              series=_series(graph, VOCABULARY), square=True, bare=True)
-        for graph in token_graphs(x, y, len(VOCABULARY))
+        Panel(title=f"{side}, G({graph.last + 1}): last token {VOCABULARY[graph.last]}",
+              axes=("", ""), series=_series(graph, VOCABULARY), square=True, bare=True)
+        for graph, side in sides
     ]  # fmt: skip
     caption = (
         "Seven sequences over four tokens: an arrow from each label to each token that it was seen "
         "with, per last token; dashed rings are components, the highest priority on top. "
-        "Edges of a token to itself are left out."
+        "Edges of a token to itself are left out. The cyclic data, on the right, keep only the "
+        "component of several tokens."
     )
-    return [Picture(name="fig2", caption=caption, panels=panels, columns=2)]
+    return [Picture(name="fig2", caption=caption, panels=panels, columns=3)]
 
 
 EXPERIMENTS = (
