@@ -17,7 +17,14 @@ from attnmargin.papers.engine.claims import (
     least_of,
     stated,
 )
-from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
+from attnmargin.papers.engine.experiment import (
+    Arrays,
+    Experiment,
+    Measurement,
+    Point,
+    Results,
+    Task,
+)
 from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.selections.local_optimality import label_margin
 from attnmargin.solvers.entry import solve
@@ -199,11 +206,30 @@ def _run_joint(task: Task) -> Arrays:
         "W_mm": W.W.numpy(),
         "v_mm": v.vector.numpy(),
         "chosen": chosen.numpy(),
+        "margins": label_margin(data, _every(data), p).numpy(),
         "W_correlation": correlation(run.W, W.W).numpy(),
         "v_correlation": correlation(run.v.unsqueeze(-1), v.W).numpy(),
         "softmax": _along(data, run.W, chosen).numpy(),
         "logistic": torch.sigmoid(margin).mean(-1).numpy(),
     }
+
+
+def _every(data: AttentionData) -> Tensor:
+    """List all selections, int ``(T^n, n)``."""
+    return torch.cartesian_prod(*[torch.arange(data.T)] * data.n)
+
+
+def _measured_fig7(results: Results) -> list[Measurement]:
+    """Name the selection of largest label margin beside the one that training ends in."""
+    found, every = [], _every(example_2()).numpy()
+    for p in STEPS:
+        own = results[f"p{p:g}"]
+        place = int((every == own["chosen"]).all(-1).argmax())
+        most = int(own["margins"].argmax())
+        for words, k in (("what training selects", place), ("the selection of the largest", most)):
+            name = f"p = {p:g}: label margin of {words}, {tuple(every[k].tolist())}"
+            found.append(Measurement(name, float(own["margins"][k])))
+    return found
 
 
 def _along(data: AttentionData, W: Tensor, chosen: Tensor) -> Tensor:
@@ -297,5 +323,5 @@ EXPERIMENTS = (
     Experiment("B:fig6", "Example 2: joint descent of head and weights", 1, _POINTS2, _run_joint,
                _claims_fig6, _pictures_fig6, unit="example"),
     Experiment("B:fig7", "Example 2: probabilities in joint descent", 1, _POINTS2, _run_joint,
-               _claims_fig7, _pictures_fig7, source="B:fig6", unit="example"),
+               _claims_fig7, _pictures_fig7, _measured_fig7, source="B:fig6", unit="example"),
 )  # fmt: skip

@@ -38,6 +38,8 @@ from attnmargin.training.measures import bregman, fit_rate
 _SHAPE = (6, 8, 10)
 _POWERS = tuple(STEPS)
 _RECORDS = 100
+# Deviation of the entries of a start near the origin, as in the text of the paper.
+_NEAR = 0.01
 
 
 def _start(trials: int, d: int, name: str, seed: int) -> Tensor:
@@ -66,7 +68,7 @@ def divergence(W_mm: Tensor, W: Tensor, p: float) -> Tensor:
 def _run_fig4(task: Task) -> Arrays:
     q = task.settings["q"]
     data = random_data(*_SHAPE, trials=task.trials, name="B:fig4", seed=task.seed)
-    init = _start(task.trials, _SHAPE[2], "B:fig4 start", task.seed)
+    init = task.settings["scale"] * _start(task.trials, _SHAPE[2], "B:fig4 start", task.seed)
     run = descend(data, q, STEPS[q], lr=0.1, init=init, record=STEPS[q] // _RECORDS,
                   progress=task.progress)  # fmt: skip
     problem = token_problem(data.X, data.z, run.selection[-1])
@@ -90,6 +92,8 @@ def _claims_fig4(results: Results) -> list[Claim]:
         ends = {p: own[f"far{p:g}"][-1] for p in _POWERS}
         words = f"ℓ{q:g} path: mean divergence to the ℓ{q:g} solution"
         claims.append(at_most(words, mean_of(ends[q]), 0.02))
+        away = results[f"q{q:g}-far"][f"far{q:g}"][-1]
+        claims.append(at_most(f"{words}, from entries N(0, 1)", mean_of(away), 0.02))
         for p in _POWERS:
             if p != q:
                 ratio = _ratio(ends[p] / _scale(p), ends[q] / _scale(q))
@@ -119,13 +123,14 @@ def _band(name: str, steps: NDArray[Any], values: NDArray[Any], style: int) -> S
 
 def _pictures_fig4(results: Results) -> list[Picture]:
     panels = []
-    for q in _POWERS:
-        own = results[f"q{q:g}"]
-        series = [_band(f"to the ℓ{p:g} solution", own["steps"][1:], own[f"far{p:g}"][1:], i)
-                  for i, p in enumerate(_POWERS)]  # fmt: skip
-        panels.append(Panel(title=f"ℓ{q:g} descent",
-                            axes=("training step", "distance (Bregman divergence)"),
-                            series=series, logarithmic=(False, True)))  # fmt: skip
+    for start, words in (("", "near the origin"), ("-far", "from N(0, 1)")):
+        for q in _POWERS:
+            own = results[f"q{q:g}{start}"]
+            series = [_band(f"to the ℓ{p:g} solution", own["steps"][1:], own[f"far{p:g}"][1:], i)
+                      for i, p in enumerate(_POWERS)]  # fmt: skip
+            panels.append(Panel(title=f"ℓ{q:g} descent {words}",
+                                axes=("training step", "distance (Bregman divergence)"),
+                                series=series, logarithmic=(False, True)))  # fmt: skip
     caption = (
         "n = 6, T = 8, d = 10: directional Bregman divergence of ℓq mirror descent to the "
         "solutions of ℓp-AttSVM for the tokens that it selects; means with bands of one "
@@ -347,12 +352,13 @@ def _pictures_path(results: Results) -> list[Picture]:
     return [Picture(name="path", caption=caption, panels=panels, columns=2)]
 
 
-_FIG4 = tuple(Point(f"q{q:g}", {"q": q}) for q in _POWERS)
+_FIG5 = tuple(Point(f"q{q:g}", {"q": q, "scale": _NEAR}) for q in _POWERS)
+_FIG4 = (*_FIG5, *(Point(f"q{q:g}-far", {"q": q, "scale": 1.0}) for q in _POWERS))
 
 EXPERIMENTS = (
     Experiment("B:fig4", "ℓq paths against ℓp solutions", 100, _FIG4, _run_fig4, _claims_fig4,
                _pictures_fig4),
-    Experiment("B:fig5", "Two entries of W along training", 100, _FIG4, _run_fig4, _claims_fig5,
+    Experiment("B:fig5", "Two entries of W along training", 100, _FIG5, _run_fig4, _claims_fig5,
                _pictures_fig5, source="B:fig4"),
     Experiment("B:rates", "Theorem 4: rates of convergence", 100,
                tuple(Point(f"p{p:g}", {"p": p}) for p in _RATE_POWERS), _run_rates, _claims_rates,
