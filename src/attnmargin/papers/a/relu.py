@@ -183,7 +183,8 @@ def _cloud(arrays: Arrays, title: str) -> Panel:
 def _pictures_fig8(results: Results) -> list[Picture]:
     panels = [_in_training(results[f"d{d}"], f"d = {d}") for d in _D8]
     panels += [_cloud(results[f"d{d}"], f"d = {d}") for d in _D8]
-    panels += [_in_training(results[f"text-d{d}"], f"the text's head, d = {d}") for d in _ENDS]
+    for draw in (_in_training, _cloud):
+        panels += [draw(results[f"text-d{d}"], f"the text's head, d = {d}") for d in _ENDS]
     caption = (
         "Head 1ᵀReLU(V x), n = 3, T = 4, at least one label −1; steps 0.1 ∇L / (‖∇L‖ + 2.2e-16). "
         "Kept: every token above 1e-3 or below 1e-6 at the end, and one below. Above: means with "
