@@ -9,8 +9,10 @@ import torch
 
 import attnmargin as am
 from attnmargin.attention.softmax import probabilities
-from attnmargin.papers.a import mixtures, section5, section9
+from attnmargin.papers.a import mixtures, ranks, relu, section5, section9, selections
 from attnmargin.papers.a.conjecture import conjecture_experiment
+from attnmargin.papers.engine.claims import Claim, at_least
+from attnmargin.papers.engine.experiment import Arrays, Task
 from attnmargin.papers.engine.reproduce import reproduce
 from attnmargin.papers.registry import find
 from attnmargin.theory.check import holds
@@ -65,7 +67,7 @@ def test_figure_9_notices_other_mixtures_and_other_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = _verdicts("A:fig9", 5, tmp_path / "a")
-    true, generator = mixtures.train, torch.Generator().manual_seed(0)
+    true, generator = am.train, torch.Generator().manual_seed(0)
 
     def disturbed(*args: Any, **options: Any) -> Any:
         run = true(*args, **options)
@@ -86,7 +88,7 @@ def test_the_conjecture_of_small_instances_can_fail(monkeypatch: pytest.MonkeyPa
     everywhere = lambda data: (true(data)[0], torch.ones(data.batch_shape, dtype=torch.bool))  # noqa: E731
     monkeypatch.setattr(section5, "conditions", everywhere)
     monkeypatch.setattr(section5, "_ROUNDS", (2000, 8000))
-    task = section5.Task({"n": 2, "T": 3, "d": 4}, 10, 0, lambda done, total: None)
+    task = Task({"n": 2, "T": 3, "d": 4}, 10, 0, lambda done, total: None)
     own = section5._run(task)
     assert own["d"].all()
     assert not own["selected adversarial"].all()
@@ -106,3 +108,38 @@ def test_changes_of_selections_by_hand() -> None:
     by_start, by_rate = section9._changes({"selection": selection})
     assert np.argwhere(by_start).tolist() == [[0, 2]]
     assert np.argwhere(by_rate).tolist() == [[1, 2]]
+
+
+def _words(claims: list[Claim], verdict: str) -> list[str]:
+    return [claim.claim for claim in claims if claim.verdict == verdict]
+
+
+def test_larger_n_needs_larger_m_fails_where_it_does_not() -> None:
+    """Let alignment come at m = 2 for n = 5, m = 4 for n = 10, m = 6 for n = 15; then reverse."""
+    rng = np.random.default_rng(0)
+
+    def results(widths: dict[int, int]) -> dict[str, Arrays]:
+        return {
+            f"n{n}-T{T}-m{m}": {"off": (0.01 if m >= widths[n] else 0.5) + 0.01 * rng.random(9)}
+            for n, T in ranks._CURVES
+            for m in ranks._M
+        }
+
+    claims = ranks._claims_fig10(results({5: 2, 10: 4, 15: 6}))
+    assert _words(claims, "holds") == [claim.claim for claim in claims]
+    failed = _words(ranks._claims_fig10(results({5: 5, 10: 4, 15: 3})), "fails")
+    assert [words for words in failed if "least m" in words] == failed
+    assert len(failed) == 2
+
+
+def test_shares_that_fall_with_the_width_fail() -> None:
+    flags = [np.arange(100) < count for count in (10, 60, 90)]
+    assert selections._least_rise(flags).value == pytest.approx(0.3)
+    fall = selections._least_rise(flags[::-1])
+    assert at_least("rises", fall, 0.0).verdict == "fails"
+
+
+def test_two_tokens_with_all_labels_one_fail() -> None:
+    own = {"most": np.repeat([1, 2], 50), "clear": np.ones(100, dtype=bool)}
+    claims = relu._claims_ones({f"ones-d{d}": own for d in (4, 10)})
+    assert {claim.verdict for claim in claims} == {"fails"}

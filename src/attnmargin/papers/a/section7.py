@@ -159,6 +159,7 @@ def _pictures_sec7(results: Results) -> list[Picture]:
 
 EXPERIMENTS = (
     Experiment("A:sec7", "Sequence, causal and masked outputs, self-attention, (K, Q)", 20,
-               tuple(Point(key, {"kind": key, "paths": _PATHS, **more}) for key, more in _FORMS.items()), _run_sec7,
-               _claims_sec7, _pictures_sec7, measurements=_chosen),
+               tuple(Point(key, {"kind": key, "paths": _PATHS, **more})
+                     for key, more in _FORMS.items()),
+               _run_sec7, _claims_sec7, _pictures_sec7, measurements=_chosen),
 )  # fmt: skip
