@@ -35,7 +35,7 @@ def test_measurements_are_no_claims(tmp_path: Path) -> None:
     assert record["measurements"] == [{"what": "a number", "measured": 3.0},
                                       {"what": "none", "measured": None}]  # fmt: skip
     text = write_summary(tmp_path, "A", ["A:fig1"]).read_text()
-    assert "0 of 1 claims hold, 2 further numbers are measured" in text
+    assert "0 of 1 claims hold; 2 further numbers are measured" in text
     assert "- a number: 3" in text
 
 
