@@ -3,7 +3,17 @@
 from functools import cache
 
 from attnmargin.base.errors import InputError
-from attnmargin.papers.a import directions, mixtures, ranks, relu, selections
+from attnmargin.papers.a import (
+    alignment,
+    directions,
+    mixtures,
+    ranks,
+    relu,
+    section5,
+    section7,
+    section9,
+    selections,
+)
 from attnmargin.papers.a import paths as a_paths
 from attnmargin.papers.b import attention, examples, table
 from attnmargin.papers.b import paths as b_paths
@@ -13,7 +23,8 @@ from attnmargin.papers.engine.experiment import Experiment
 from attnmargin.papers.p import certified, mirror, rates, starts
 
 _FILES = (
-    *(directions, selections, ranks, mixtures, relu, a_paths),
+    *(directions, alignment, selections, section5, section7, section9, ranks),
+    *(mixtures, relu, a_paths),
     *(examples, b_paths, table, attention),
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
