@@ -159,9 +159,18 @@ def _claims_corpus(results: Results) -> list[Claim]:
     claims = []
     for key, own in results.items():
         name, loss = CORPORA[key.split("-")[0]], float(own["loss"][-1])
-        same = sign_agreement(statistics_of(own), own["with_v"])
+        known = statistics_of(own)
+        same = sign_agreement(known, own["with_v"])
+        often = known.count >= FREQUENT
+        rank = _rank(own["with_p"][often], np.abs(known.difference[often]))
         claims += [
             at_least(f"{name}: sign agreement of tokens", share_of(same), 0.95),
+            at_least(
+                f"{name}: rank correlation of ⟨E, p⟩ with |posterior difference|, tokens seen "
+                f"{FREQUENT} times",
+                Measured(rank, count=int(often.sum())),
+                0.5,
+            ),
             stated(f"{name}: loss at the end", loss, "0.03 to 0.5", 0.03 <= loss <= 0.5),
         ]
     return claims

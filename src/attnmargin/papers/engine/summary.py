@@ -60,8 +60,8 @@ def tally(verdicts: list[str]) -> str:
 def measured_words(claim: dict[str, Any]) -> str:
     """Write what was measured, with its standard error.
 
-    >>> measured_words({"measured": 0.98765, "error": 0.0021})
-    '0.9876 ± 0.0021'
+    >>> measured_words({"measured": 0.98771, "error": 0.0021})
+    '0.9877 ± 0.0021'
     """
     value, error = claim["measured"], claim["error"]
     if value is None or not error:
