@@ -185,3 +185,9 @@ def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:
     best_low = logits.where(low, -torch.inf).amax(-1)
     best_high = logits.where(high, -torch.inf).amax(-1)
     return (best_low - best_high).where(high.any(-1), torch.inf).amin(-1)
+
+
+def score_spread(gamma: Tensor) -> Tensor:
+    """Compute the range of the scores ``(…, T)`` of each sequence; those of hidden tokens are −∞."""
+    low = gamma.where(torch.isfinite(gamma), torch.inf).amin(-1)
+    return (gamma.amax(-1) - low).nan_to_num(nan=0.0, neginf=0.0)

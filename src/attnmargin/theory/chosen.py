@@ -14,7 +14,13 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Loss
-from attnmargin.attention.score import barrier, high_tokens, low_tokens, scores
+from attnmargin.attention.score import (
+    barrier,
+    high_tokens,
+    low_tokens,
+    score_spread,
+    scores,
+)
 from attnmargin.attention.softmax import gradient
 from attnmargin.base.arrays import tiny
 from attnmargin.data.attention_data import AttentionData
@@ -131,8 +137,7 @@ class Chosen:
     @cached_property
     def score_range(self) -> Tensor:
         """Γ: the largest difference of two scores of a sequence."""
-        low = self.gamma.where(torch.isfinite(self.gamma), torch.inf).amin(-1)
-        spread = (self.gamma.amax(-1) - low).nan_to_num(nan=0.0, neginf=0.0)
+        spread = score_spread(self.gamma)
         return spread.amax(self.inner(spread))
 
     @cached_property

@@ -13,6 +13,7 @@ from attnmargin.attention.score import (
     optimal_tokens,
     score_gaps,
     score_rounding,
+    score_spread,
     scores,
     tied_tokens,
 )
@@ -267,8 +268,7 @@ class Facts:
     @cached_property
     def score_range(self) -> Tensor:
         """Γ, the largest difference of two scores in a sequence, ``(*B,)``."""
-        low = self.gamma.where(torch.isfinite(self.gamma), torch.inf).amin(-1)
-        spread = (self.gamma.amax(-1) - low).nan_to_num(nan=0.0, neginf=0.0)
+        spread = score_spread(self.gamma)
         return spread.amax(self.inner(spread))
 
     @cached_property

@@ -159,11 +159,6 @@ def more_than(words: str, first: Any, second: Any, by: float = 0.0) -> Claim:
     return Claim(words, own, f"> {by:g}", verdict)
 
 
-def untold(words: str, bound: str) -> Claim:
-    """Claim something whose numbers are not there yet."""
-    return Claim(words, Measured(None, count=0), bound, Judgement.UNDECIDED)
-
-
 def _measured(value: float | Measured | None) -> Measured:
     if isinstance(value, Measured):
         return value

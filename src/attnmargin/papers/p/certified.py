@@ -99,7 +99,8 @@ def _constants(data: AttentionData, found: Prediction) -> tuple[torch.Tensor, to
     return cone(delta, value, A, data.T * spread / gap)
 
 
-def _proved(arrays: Arrays, moment: float = _STEPS) -> NDArray[np.bool_]:
+def proved_by(arrays: Arrays, moment: float = _STEPS) -> NDArray[np.bool_]:
+    """Tell which runs are proved by a step."""
     return np.asarray((arrays["since"] >= 0) & (arrays["since"] <= moment))
 
 
@@ -108,10 +109,10 @@ def _claims(results: Results) -> list[Claim]:
     for shape in _SHAPES:
         arrays = results[_key(shape)]
         claims.append(at_least(f"(n, T, d) = {shape}: share of runs that are proved",
-                               share_of(_proved(arrays)), 0.99))  # fmt: skip
+                               share_of(proved_by(arrays)), 0.99))  # fmt: skip
         most = len(arrays["paper"])
         words = f"(n, T, d) = {shape}: and how many more than by the paper's constants"
-        more = difference_of(_proved(arrays)[:most], arrays["paper"])
+        more = difference_of(proved_by(arrays)[:most], arrays["paper"])
         claims.append(at_least(words, more, 0.0))
     other = number_of(np.concatenate([~results[_key(shape)]["plain"] for shape in _SHAPES]))
     text = "runs in which plain torch selects otherwise, while its gradient is exact"
@@ -122,7 +123,7 @@ def _measurements(results: Results) -> list[Measurement]:
     found = []
     for shape in _SHAPES:
         arrays = results[_key(shape)]
-        proved, since = _proved(arrays), arrays["since"]
+        proved, since = proved_by(arrays), arrays["since"]
         numbers = {
             "median step of the proof": np.median(since[proved]),
             "share that ends in the best tokens": arrays["best"].mean(),
@@ -139,7 +140,7 @@ def _measurements(results: Results) -> list[Measurement]:
 def _pictures(results: Results) -> list[Picture]:
     series = [
         share_curve(f"n, T, d = {', '.join(map(str, shape))}", _MOMENTS,
-                    [_proved(results[_key(shape)], k) for k in _MOMENTS])
+                    [proved_by(results[_key(shape)], k) for k in _MOMENTS])
         for shape in _SHAPES
     ]  # fmt: skip
     names = [", ".join(map(str, shape)) for shape in _SHAPES]
@@ -147,7 +148,7 @@ def _pictures(results: Results) -> list[Picture]:
     most = [len(row["paper"]) for row in rows]
     bars = [
         share_curve("Theorems A and B", places,
-                    [_proved(row)[:k] for row, k in zip(rows, most, strict=True)], kind="bar"),
+                    [proved_by(row)[:k] for row, k in zip(rows, most, strict=True)], kind="bar"),
         share_curve("paper A, (67) and (74)", places, [row["paper"] for row in rows], kind="bar"),
     ]  # fmt: skip
     caption = (

@@ -22,6 +22,7 @@ from attnmargin.papers.engine.experiment import (
     Task,
 )
 from attnmargin.papers.engine.series import share_curve
+from attnmargin.papers.p.certified import proved_by
 from attnmargin.plot.panels import Panel, Picture
 from attnmargin.prediction.entry import predict
 from attnmargin.prediction.prediction import Prediction
@@ -62,19 +63,15 @@ def _left(found: Prediction) -> NDArray[np.bool_]:
     return left
 
 
-def _proved(arrays: Arrays, moment: float = _STEPS) -> NDArray[np.bool_]:
-    return np.asarray((arrays["since"] >= 0) & (arrays["since"] <= moment))
-
-
 def _claims(results: Results) -> list[Claim]:
     bounds = {((5, 5, 20), 1.75): 0.99, ((6, 8, 10), 1.75): 0.85, ((6, 8, 10), 1.5): 0.7}
     claims = [
         at_least(f"(n, T, d) = {shape}, p = {p:g}: share of runs that are proved",
-                 share_of(_proved(results[_point(shape, p).key])), bound)
+                 share_of(proved_by(results[_point(shape, p).key])), bound)
         for (shape, p), bound in bounds.items()
     ]  # fmt: skip
     every = [results[_point(shape, p).key] for shape in _SHAPES for p in _POWERS]
-    left = number_of(np.concatenate([arrays["left"][_proved(arrays)] for arrays in every]))
+    left = number_of(np.concatenate([arrays["left"][proved_by(arrays)] for arrays in every]))
     text = f"proved runs that leave their tokens in {_FURTHER:,} of the longest steps"
     return [*claims, stated(text, left, "0", left.value == 0)]
 
@@ -84,7 +81,7 @@ def _measurements(results: Results) -> list[Measurement]:
     for shape in _SHAPES:
         for p in _POWERS:
             arrays = results[_point(shape, p).key]
-            sure = _proved(arrays)
+            sure = proved_by(arrays)
             numbers = {
                 "share that is proved": sure.mean(),
                 "share for which mirror flow is proved": (sure | arrays["flow"]).mean(),
@@ -99,7 +96,7 @@ def _pictures(results: Results) -> list[Picture]:
     panels = [
         Panel(title=f"n, T, d = {', '.join(map(str, shape))}", axes=("step (k)", "share of runs"),
               series=[share_curve(f"p = {p:g}", _MOMENTS,
-                                  [_proved(results[_point(shape, p).key], k) for k in _MOMENTS])
+                                  [proved_by(results[_point(shape, p).key], k) for k in _MOMENTS])
                       for p in _POWERS], logarithmic=(True, False))
         for shape in _SHAPES
     ]  # fmt: skip
