@@ -188,6 +188,6 @@ def barrier(logits: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 def score_spread(gamma: Tensor) -> Tensor:
-    """Compute the range of the scores ``(…, T)`` of each sequence; those of hidden tokens are −∞."""
+    """Compute the range of scores ``(…, T)`` of each sequence; hidden tokens have −∞."""
     low = gamma.where(torch.isfinite(gamma), torch.inf).amin(-1)
     return (gamma.amax(-1) - low).nan_to_num(nan=0.0, neginf=0.0)
