@@ -206,7 +206,7 @@ def _run_joint(task: Task) -> Arrays:
         "W_mm": W.W.numpy(),
         "v_mm": v.vector.numpy(),
         "chosen": chosen.numpy(),
-        "margins": label_margin(data, _every(data), p).numpy(),
+        "margins": label_margin(data, every_selection(data), p).numpy(),
         "W_correlation": correlation(run.W, W.W).numpy(),
         "v_correlation": correlation(run.v.unsqueeze(-1), v.W).numpy(),
         "softmax": _along(data, run.W, chosen).numpy(),
@@ -214,14 +214,14 @@ def _run_joint(task: Task) -> Arrays:
     }
 
 
-def _every(data: AttentionData) -> Tensor:
+def every_selection(data: AttentionData) -> Tensor:
     """List all selections, int ``(T^n, n)``."""
     return torch.cartesian_prod(*[torch.arange(data.T)] * data.n)
 
 
 def _measured_fig7(results: Results) -> list[Measurement]:
     """Name the selection of largest label margin beside the one that training ends in."""
-    found, every = [], _every(example_2()).numpy()
+    found, every = [], every_selection(example_2()).numpy()
     for p in STEPS:
         own = results[f"p{p:g}"]
         place = int((every == own["chosen"]).all(-1).argmax())

@@ -1,6 +1,5 @@
 """Paper B, figures 4 and 5, Theorem 4 and the regularisation paths: mirror descent on W."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnmargin.attention.losses import Logistic
 from attnmargin.attention.score import optimal_tokens
 from attnmargin.attention.softmax import probabilities
 from attnmargin.base.seeds import seed_of
@@ -16,7 +16,7 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import label_problem, token_problem
 from attnmargin.margin.implied import implied_method
-from attnmargin.papers.b.examples import STEPS, example_2
+from attnmargin.papers.b.examples import STEPS, every_selection, example_2
 from attnmargin.papers.engine.claims import (
     Claim,
     Measured,
@@ -34,6 +34,7 @@ from attnmargin.selections.local_optimality import label_margin
 from attnmargin.solvers.entry import solve
 from attnmargin.training import Trajectory, regularization_path, train
 from attnmargin.training.measures import bregman, fit_rate
+from attnmargin.training.regularization.landscape import mean_loss
 
 _SHAPE = (6, 8, 10)
 _POWERS = tuple(STEPS)
@@ -250,7 +251,7 @@ def _run_random(task: Task) -> Arrays:
     assert data.y is not None
     path = regularization_path(data, (_FAR,), "vW", p=p, search=False, progress=task.progress)
     assert path.v is not None
-    every = torch.cartesian_prod(*[torch.arange(data.T)] * data.n)
+    every = every_selection(data)
     margin, loss = [], []
     for alpha in every:
         chosen = alpha.expand(trials, -1)
@@ -272,10 +273,7 @@ def _log_loss(data: AttentionData, W: Tensor, v: Tensor) -> Tensor:
     """Compute log of the mean logistic loss, ``(B,)``, without underflow."""
     assert data.y is not None
     mixed = (probabilities(data, W).unsqueeze(-2) @ data.X)[..., 0, :]
-    u = data.y * (mixed * v.unsqueeze(-2)).sum(-1)
-    # log softplus(−u) is −u up to rounding once u is above 40
-    each = torch.where(u > 40.0, -u, torch.nn.functional.softplus(-u).log())
-    return each.logsumexp(-1) - math.log(data.n)
+    return mean_loss(Logistic(), data.y * (mixed * v.unsqueeze(-2)).sum(-1))[0]
 
 
 def _run_path(task: Task) -> Arrays:
@@ -292,7 +290,7 @@ def _run_path(task: Task) -> Arrays:
         v = solve(label_problem(data.X, data.y, chosen), p).W
         far = torch.stack((divergence(W, path.W, p),
                            divergence(v, path.v.unsqueeze(-1), p)), -1)  # fmt: skip
-        every = torch.cartesian_prod(*[torch.arange(data.T)] * data.n)
+        every = every_selection(data)
         margin = label_margin(data, every, p)
         place = (every == chosen).all(-1).long().argmax()
         return {"radius": path.steps.numpy(), "far": far.numpy(), "margin": margin.numpy(),
