@@ -1,8 +1,10 @@
 """The command reproduce."""
 
 import json
+from multiprocessing import active_children
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attnmargin.papers.engine import reproduce as engine
@@ -62,3 +64,28 @@ def test_single_points_are_those_of_a_whole_run(
     assert (code, "--out: got" in err) == (2, True)
     code, _, err = command(capsys, "reproduce", "D:lemma2", "--trials", "0", "--point", "d16")
     assert (code, "trials: got 0" in err) == (2, True)
+
+
+def test_points_computed_side_by_side_are_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("reproduce", "D:lemma2", "--trials", "1", "--json")
+    code, _, _ = command(capsys, *words, "--out", tmp_path / "one")
+    assert command(capsys, *words, "--out", tmp_path / "two", "--jobs", "2")[0] == code
+    paths = sorted((tmp_path / "one").rglob("*.npz"))
+    assert len(paths) == 5
+    for path in paths:
+        one, two = (np.load(tmp_path / name / path.relative_to(tmp_path / "one"))
+                    for name in ("one", "two"))  # fmt: skip
+        for name in set(one) - {"_seconds"}:
+            np.testing.assert_array_equal(one[name], two[name])
+
+
+def test_an_error_in_a_process_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    words = ("reproduce", "D:lemma2", "--trials", "1", "--jobs", "2", "--out", tmp_path / "file")
+    code, _, err = command(capsys, *words)
+    assert (code, "--out: got" in err) == (2, True)
+    assert not active_children()
+    code, _, err = command(capsys, *words[:4], "--jobs", "0")
+    assert (code, "--jobs: got 0; needs a whole number" in err) == (2, True)

@@ -19,6 +19,10 @@ class InputError(AttnMarginError, ValueError):
         super().__init__(f"{argument}: got {got}; needs {needs}")
         self.argument, self.got, self.needs = argument, got, needs
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
+        """Pickle the three parts, so that the error can leave a process."""
+        return type(self), (self.argument, self.got, self.needs)
+
 
 class InfeasibleError(AttnMarginError):
     """No W satisfies the rows of a problem."""

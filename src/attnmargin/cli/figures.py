@@ -27,6 +27,7 @@ _STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
     help="folder for results; run again to resume",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--jobs", type=int, help="processes; by default all cores at the paper's trials")
 @click.option("--data", type=FOLDER, help="folder of reviews, for the figures that need them")
 @click.option("--redraw", is_flag=True, help="draw and judge what is saved, compute nothing")
 @click.option("--point", "points", multiple=True, help="compute and save this point only; repeat")
@@ -80,17 +81,17 @@ def _entry(experiment: Any) -> dict[str, Any]:
 
 def _run_figures(words: list[str], as_json: bool, options: dict[str, Any]) -> int:
     """Run figures one after the other; return 0 if every claim holds, else 1."""
-    from attnmargin.papers.engine.reproduce import lacks_data, reproduce
+    from attnmargin.papers.engine.reproduce import reproduce
     from attnmargin.papers.engine.summary import write_summary
+    from attnmargin.papers.pool import point_pool
     from attnmargin.papers.registry import find, names_of
 
-    records = []
-    with named_progress_bar() as progress:
-        for name in names_of(words):
-            lacking = lacks_data(find(name), options["out"], options["data"])
-            if lacking and name not in words:
-                click.echo(f"{name} is left out: it needs --data", err=True)
-                continue
+    records, names = [], _ready_names(words, options)
+    own = {name: options[name] for name in ("trials", "out", "seed")}
+    jobs = _processes(options.pop("jobs"), options)
+    with named_progress_bar() as progress, point_pool(names, jobs, **own) as pool:
+        for name in names:
+            pool.wait(name, progress)
             records.append(reproduce(find(name), progress=progress, **options))
             if not as_json:
                 _print(records[-1])
@@ -101,6 +102,31 @@ def _run_figures(words: list[str], as_json: bool, options: dict[str, Any]) -> in
     elif len(records) > 1:
         _print_sum(records)
     return 0 if all(claim["holds"] for r in records for claim in r["claims"]) else 1
+
+
+def _ready_names(words: list[str], options: dict[str, Any]) -> list[str]:
+    """List the figures meant; say which of a whole paper are left out for want of data."""
+    from attnmargin.papers.engine.reproduce import lacks_data
+    from attnmargin.papers.registry import find, names_of
+
+    names = []
+    for name in names_of(words):
+        if name not in words and lacks_data(find(name), options["out"], options["data"]):
+            click.echo(f"{name} is left out: it needs --data", err=True)
+        else:
+            names.append(name)
+    return names
+
+
+def _processes(jobs: int | None, options: dict[str, Any]) -> int:
+    """Return the number of processes; few trials do not repay their start."""
+    if options["redraw"]:
+        return 1
+    if jobs is not None:
+        return jobs
+    from torch import get_num_threads
+
+    return get_num_threads() if options["trials"] is None else 1
 
 
 def _run_points(

@@ -172,6 +172,15 @@ def compute_points(
     return [_folder(base, experiment.store) / "points" / f"{key}.npz" for key in keys]
 
 
+def unsaved_points(
+    experiment: Experiment, *, trials: int | None = None, out: str | Path = "results", seed: int = 0
+) -> list[str]:
+    """List the keys of the points that are not saved with these trials and this seed."""
+    count, folder = _trials(experiment, trials), _folder(Path(out), experiment.store) / "points"
+    expected = {p.key: _fingerprint(experiment, p, count, seed) for p in experiment.points}
+    return [key for key, own in expected.items() if _load(folder / f"{key}.npz", own) is None]
+
+
 def _ready(out: str | Path, name: str) -> Path:
     """Create the folder of a figure; return the folder of all results."""
     try:
