@@ -6,6 +6,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any, final
 
 import torch
@@ -52,11 +53,13 @@ def point_pool(names: Sequence[str], jobs: int, **options: Any) -> Iterator[Poin
     count = min(jobs, len(missing))
     threads = max(torch.get_num_threads() // count, 1)
     others = set(active_children())
-    pool = ProcessPoolExecutor(count, get_context("spawn"), _begin, (threads,))
+    pool = ProcessPoolExecutor(count, get_context("spawn"), torch.set_num_threads,
+                               (threads,))  # fmt: skip
     try:
         futures: dict[str, list[Future[list[Path]]]] = {}
-        for store, key in missing:
-            futures.setdefault(store, []).append(pool.submit(_compute, store, key, options))
+        with _interrupts_ignored():
+            for store, key in missing:
+                futures.setdefault(store, []).append(pool.submit(_compute, store, key, options))
         yield PointPool(futures)
         pool.shutdown()
     except BaseException:
@@ -74,10 +77,20 @@ def _missing(names: Sequence[str], options: dict[str, Any]) -> list[tuple[str, s
     return [(name, key) for name in stores for key in unsaved_points(find(name), **options)]
 
 
-def _begin(threads: int) -> None:
-    """Prepare a process: the parent hears Ctrl-C and ends its processes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(threads)
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C; processes that start meanwhile ignore it for good, and their parent ends them.
+
+    Signals belong to the main thread: elsewhere nothing changes.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _compute(name: str, key: str, options: dict[str, Any]) -> list[Path]:
