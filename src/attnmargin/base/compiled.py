@@ -68,6 +68,11 @@ class _Threads:
 _threads = _Threads()
 
 
+def wanted_threads() -> int:
+    """Return the number of threads that the user wants."""
+    return _threads.wanted()
+
+
 def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Run torch on one thread when the first argument holds small tensors.
 
@@ -105,7 +110,7 @@ def in_threads(
     once. The threads it leaves behind end with the process. ``least`` is how many members of the
     batch are worth a thread.
     """
-    threads = max(min(_threads.wanted(), B // least), 1)
+    threads = max(min(wanted_threads(), B // least), 1)
     if threads == 1 and not patient:
         kernel(*arrays)
         return

@@ -1,0 +1,1 @@
+"""One large Frobenius problem: block ascent on the multipliers."""
