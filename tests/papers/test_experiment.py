@@ -70,3 +70,4 @@ def test_claims_are_judged_by_their_intervals() -> None:
     assert more_than("c", few, few[::-1]).verdict == "undecided"
     assert more_than("c", few + 1.0, few, by=2.0).verdict == "fails"
     assert at_least("c", mean_of([]), 0.0).verdict == "undecided"
+    assert stated("c", number_of([]), "0", True).verdict == "undecided"

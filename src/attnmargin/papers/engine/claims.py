@@ -124,8 +124,9 @@ class Claim:
 
 
 def stated(words: str, measured: float | Measured | None, bound: str, holds: bool) -> Claim:
-    """Claim something that is known without an error."""
-    return Claim(words, _measured(measured), bound, Judgement.HOLDS if holds else Judgement.FAILS)
+    """Claim something that is known without an error; of no values, it is undecided."""
+    own, verdict = _measured(measured), Judgement.HOLDS if holds else Judgement.FAILS
+    return Claim(words, own, bound, Judgement.UNDECIDED if own.count == 0 else verdict)
 
 
 def at_least(words: str, measured: float | Measured, bound: float) -> Claim:
