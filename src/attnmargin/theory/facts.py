@@ -209,17 +209,6 @@ class Facts:
         """Whether some W separates the optimal tokens, bool ``(*B,)``."""
         return self.solution.feasible
 
-    def fits(self, solution: Solution) -> Tensor:
-        """Whether factors K and Q of the given width can make a solution, bool ``(*B,)``."""
-        if not self.thin:
-            return torch.ones_like(solution.feasible)
-        return solution.optimal & (solution.rank <= self.start.width)
-
-    @property
-    def thin(self) -> bool:
-        """Whether K and Q have fewer columns than W, so that its rank is limited."""
-        return self.parameter == "KQ" and self.start.width < self.data.d
-
     @cached_property
     def settled(self) -> Tensor:
         """Whether it is known that some W separates them, or that none does, bool ``(*B,)``."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attnmargin.attention.losses import Loss
 from attnmargin.base.errors import InputError
+from attnmargin.margin.solution import Solution
 from attnmargin.theory.check import Check, Outcome, decided, fails, holds, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.training.rates import lipschitz
@@ -142,13 +143,25 @@ def _least_loss(facts: Facts) -> Tensor:
     return best.mean(facts.inner(best)) if facts.inner(best) else best
 
 
+def thin(facts: Facts) -> bool:
+    """Whether K and Q have fewer columns than W, so that its rank is limited."""
+    return facts.parameter == "KQ" and facts.start.width < facts.data.d
+
+
+def fits(facts: Facts, solution: Solution) -> Tensor:
+    """Decide whether factors K and Q of the given width make a solution, bool ``(*B,)``."""
+    if not thin(facts):
+        return torch.ones_like(solution.feasible)
+    return solution.optimal & (solution.rank <= facts.start.width)
+
+
 def regular(facts: Facts) -> Any:
     """Decide what most theorems assume: Assumption A, unique optimal tokens and W_mm ≠ 0.
 
     With factors of width m < d, W_mm must have a rank of at most m; where this one has not, it is
     open whether another W has.
     """
-    rest = facts.unique & facts.feasible & facts.choice & facts.fits(facts.solution)
+    rest = facts.unique & facts.feasible & facts.choice & fits(facts, facts.solution)
     return under_a(facts, rest, facts.solution.infeasible | ~facts.unique | ~facts.choice)
 
 

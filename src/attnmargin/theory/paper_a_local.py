@@ -8,7 +8,7 @@ from torch import Tensor
 from attnmargin.margin.norms import Frobenius, Lp
 from attnmargin.theory.check import Check, Outcome, fails, holds, number, outcome
 from attnmargin.theory.facts import Facts
-from attnmargin.theory.paper_a import assumption_b1, theorem_1, under_a
+from attnmargin.theory.paper_a import assumption_b1, theorem_1, thin, under_a
 
 
 def only_one(facts: Facts) -> Check:
@@ -163,7 +163,7 @@ def theorem_8(facts: Facts) -> Check:
         "A",
         "Theorem 8",
         "Attention could select any choice of tokens at all.",
-        theorem_1(facts).outcome if not facts.thin else outcome(torch.zeros_like(facts.unique)),
+        theorem_1(facts).outcome if not thin(facts) else outcome(torch.zeros_like(facts.unique)),
         {"feasible": found, "searched": searched},
         "for almost all data, by the width of tokens; the numbers are about these data",
     )

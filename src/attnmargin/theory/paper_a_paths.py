@@ -8,7 +8,7 @@ from torch import Tensor
 from attnmargin.margin.norms import Nuclear
 from attnmargin.theory.check import Check, Outcome, number, outcome
 from attnmargin.theory.facts import Facts
-from attnmargin.theory.paper_a import regular
+from attnmargin.theory.paper_a import fits, regular
 from attnmargin.theory.paper_a_local import locally
 
 _NOT_LP = "about the Frobenius and the nuclear norm"
@@ -146,7 +146,7 @@ def _local_path(facts: Facts) -> tuple[Any, dict[str, Tensor]]:
     if facts.start.W is not None:
         numbers["W(0) is in the cone (1: yes)"] = own.in_local_cone(facts.start.W).double()
     known = own.found.local & facts.surveyed & ~inside
-    return locally(facts, inside & facts.fits(own.solution), known), numbers
+    return locally(facts, inside & fits(facts, own.solution), known), numbers
 
 
 def theorem_9(facts: Facts) -> Check:
