@@ -241,3 +241,32 @@ def test_arrays_are_no_data(call: Any) -> None:
         call(np.zeros((2, 3, 4)))
     with pytest.raises(am.InputError, match="prediction: got a ndarray"):
         am.confirm(np.zeros(3))  # type: ignore[arg-type]
+
+
+LOCAL = ("A: Theorem 7", "B: Theorem 2", "B: Theorem 3", "B: Theorem 4")
+
+
+def test_checks_ask_about_the_start_of_the_run() -> None:
+    data = am.random_data(3, 3, 4, trials=2, name="start", min_gap=0.2)
+    free = am.predict(data, steps=10)
+    far = 1e9 * free.solution.W
+    near, zero = (am.predict(data, init=W, steps=10) for W in (far, 0.0 * far))
+    for name in LOCAL:
+        for prediction, outcome in ((free, "holds"), (near, "holds"), (zero, "fails")):
+            assert set(prediction.check(name).outcome) == {outcome}, name
+    own = {c.label: c.outcome for c in am.theory.check_theory(data, init=far)}
+    for check in near.checks:
+        assert np.array_equal(check.outcome, own[check.label]), check.label
+    for k in range(2):  # members of a batch keep their own start
+        assert near[k].check("A: Theorem 7").outcome == "holds"
+    mixed = am.predict(data, init=torch.stack((far[0], 0.0 * far[1])), steps=10)
+    assert mixed.check("A: Theorem 7").outcome.tolist() == ["holds", "fails"]
+
+
+def test_checks_ask_about_given_factors() -> None:
+    data, K = am.random_data(2, 3, 4, name="factors"), torch.ones(4, 2).double()
+    assert "‖K Qᵀ‖⋆" not in am.predict(data, "KQ", steps=10).check("A: Lemma 15").numbers
+    numbers = am.predict(data, "KQ", init=(K, K), steps=10).check("A: Lemma 15").numbers
+    assert float(numbers["‖K Qᵀ‖⋆"]) == pytest.approx(8.0)
+    random = am.predict(data, init="random", steps=10)
+    assert "norm of W(0)" in random.check("B: Theorem 3").numbers

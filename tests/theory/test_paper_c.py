@@ -183,3 +183,11 @@ def test_theorem_2_says_where_a_finite_correction_is_not_known() -> None:
     assert str(found(checks, "Theorem 2").outcome) == "not decidable here"
     squared = am.theory.check_next_token(np.eye(4), sequences, labels, loss="squared")
     assert str(found(squared, "Theorem 2").outcome) == "fails"  # Assumption 1 fails already
+
+
+def test_odd_embeddings_and_classifiers() -> None:
+    found = am.theory.check_next_token(torch.zeros(3, 3), [[0, 1]], [0])
+    outcomes = {check.name: str(check.outcome) for check in found}
+    assert outcomes["(Graph-SVM) is feasible"] == outcomes["Theorem 3"] == "fails"
+    with pytest.raises(am.InputError, match="C: got nan"):
+        am.theory.check_next_token(torch.eye(3), [[0, 1]], [0], C=torch.full((3, 3), torch.nan))

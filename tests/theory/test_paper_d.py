@@ -96,7 +96,7 @@ def test_lemmas_11_and_12_are_written_out(lr: float) -> None:
     of_E, of_p = torch.autograd.grad(loss, (E, p))
     E, p = (E - lr * of_E).detach(), (p - lr * of_p).detach()
     numbers = checks["Lemma 11"].numbers
-    torch.testing.assert_close(numbers["largest ‖E¹‖"], E.norm(dim=-1).max())
+    torch.testing.assert_close(numbers["largest ‖E¹‖"], E[model.ids.unique()].norm(dim=-1).max())
     torch.testing.assert_close(numbers["‖p¹‖"], p.norm())
     assert float(numbers["its bound"]) == pytest.approx(2.0 * (1.0 + 2.0 * lr))
     assert float(numbers["bound of ‖p¹‖"]) == pytest.approx(2.0 + 11.0 * lr * 512**-0.25)
@@ -180,3 +180,55 @@ def test_definitions_15_and_16_at_the_separating_direction() -> None:
     assert [float(numbers[name]) for name in ("selected", "in second place", "behind")] == counts
     assert float(checks["Definition 16"].numbers["μ"]) == pytest.approx(mu)
     assert str(checks["Definition 16"].outcome) == ("holds" if mu > 0 else "fails")
+
+
+def drawn_model(sequences: list[list[int]], S: int, d: int = 600) -> am.embeddings.EmbeddingModel:
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(S + 2, d, generator=generator).double() / d**0.5
+    return am.embeddings.EmbeddingModel(
+        rows[:S], rows[S], rows[S + 1] / rows[S + 1].norm(), sequences, [1, -1]
+    )
+
+
+def test_sequences_of_one_token_do_not_move_p() -> None:
+    model = drawn_model([[0], [1]], 2)
+    checks = named(model, 1.0)
+    assert str(checks["Assumption 4"].outcome) == "holds"
+    assert str(checks["Lemma 13"].outcome) == str(checks["Lemma 6"].outcome) == "fails"
+    after = am.embeddings.first_step(model, 1.0).model
+    assert float(after.gradients()[1].abs().max()) == 0.0
+
+
+def test_tokens_that_never_occur_decide_nothing() -> None:
+    model = drawn_model([[0, 2], [1, 2]], 4)
+    far = model.at(model.E * torch.tensor([[1.0], [1.0], [1.0], [100.0]]).double(), model.p)
+    for name in ("Lemma 2", "Lemma 11", "Lemma 13"):
+        assert str(named(far, 1.0)[name].outcome) == str(named(model, 1.0)[name].outcome) == "holds"
+
+
+def test_lemma_13_needs_a_head_that_the_tokens_do_not_make() -> None:
+    """Its proof takes p̂ ⊥ v with E p̂ = (1, 0, 0); there is none if v is the sum of the tokens."""
+    model = drawn_model([[0, 2], [1, 2]], 3)
+    total = model.E.sum(0)
+    args = (model.ids, model.y)
+    made = am.embeddings.EmbeddingModel(model.E, model.p, total / total.norm(), *args)
+    assert paper_d.EmbeddingFacts(model, 1.0).independent
+    assert not paper_d.EmbeddingFacts(made, 1.0).independent
+
+
+def test_equal_norms_are_not_smaller() -> None:
+    """The example of ``other_selections``: both norms are √(2/3), up to rounding."""
+    E, v = torch.eye(3).double(), torch.tensor([1.0, -1.0, 0.0]).double()
+    for angle in torch.linspace(0.1, 3.0, 12).double():
+        c, s = float(angle.cos()), float(angle.sin())
+        turn = torch.tensor([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
+        model = am.embeddings.EmbeddingModel(
+            E @ turn, torch.zeros(3).double(), turn.mT @ v / 2**0.5, [[0, 2], [1, 2]], [1, -1]
+        )
+        facts = paper_d.EmbeddingFacts(model, 1e-20)
+        assert str(paper_d.lemma_19(facts).outcome) == "fails"
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(am.InputError, match="model: got"):
+        am.theory.check_embeddings(3, 1.0)  # type: ignore[arg-type]

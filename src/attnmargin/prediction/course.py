@@ -20,8 +20,8 @@ from attnmargin.margin.norms import mirror, power_norm
 from attnmargin.training import Trajectory, train
 from attnmargin.training.start import movable_start
 
-# A start of the user's own, in words.
-GIVEN = "from the given start"
+# A start of the user's own, in words, and the usual one of K and Q.
+GIVEN, _SMALL = "from the given start", "from small random K and Q"
 
 
 @final
@@ -43,6 +43,13 @@ class Course:
     def method(self) -> str:
         """The method of :func:`attnmargin.train`."""
         return implied_method(self.p)
+
+    @property
+    def asked(self) -> Any:
+        """W(0), or the pair (K, Q), where a start was asked for; None for the usual one."""
+        if self.init is None or self.start == _SMALL:
+            return None
+        return self.init if self.parameter == "KQ" else self.init[0]
 
     def __getitem__(self, index: Any) -> "Course":
         """Return the runs of members of the batch."""
@@ -149,7 +156,7 @@ def _start(
     if parameter == "KQ" and (init is None or random):
         parts = movable_start(sequences(data), "KQ", None, None, seed).parts()
         shaped = (part.reshape(*data.batch_shape, *part.shape[-2:]) for part in parts)
-        return "from small random K and Q", tuple(shaped)
+        return _SMALL, tuple(shaped)
     if random:
         return "from random weights", (random_weights(data, 1, seed)[0],)
     if init is None:

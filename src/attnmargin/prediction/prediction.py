@@ -151,7 +151,8 @@ class Prediction(Summarised):
     @cached_property
     def _facts(self) -> Facts:
         home = self.data.to("cpu")
-        return Facts(home, self.parameter, self.p, self.loss, self.limit, self.progress)
+        own = (self.parameter, self.p, self.loss, self.limit, self.progress)
+        return Facts(home, *own, init=self.course.asked)
 
     @cached_property
     def _table(self) -> tuple[list[Check], Grounds | None]:
@@ -159,7 +160,11 @@ class Prediction(Summarised):
 
     @property
     def checks(self) -> list[Check]:
-        """Every assumption and theorem of the papers, checked when first asked for."""
+        """Every assumption and theorem of the papers, checked when first asked for.
+
+        Where ``init`` was given, theorems about a start hold if it is in their cone; see
+        :func:`attnmargin.theory.check_theory`.
+        """
         return self._table[0]
 
     @property

@@ -144,7 +144,7 @@ class Chosen:
     def slope_ratio(self) -> Tensor:
         """L̄, a bound of ``Σ|ℓ'_i| / min|ℓ'_i|``: ``n e^{b w}``, ``|ℓ''/ℓ'| ≤ b``, width w."""
         low, high = self._interval
-        queries = self.selection[(0,) * len(self.solution.problem.batch_shape)].numel()
+        queries = math.prod(self.selection.shape[len(self.solution.problem.batch_shape) :])
         return queries * (self.loss.bend(low, high) * (high - low)).exp()
 
     # --- the cone of paper A --------------------------------------------------------------------
@@ -254,15 +254,16 @@ class Chosen:
     def divergence(self, W: Tensor) -> Tensor:
         """Compute ``D_ψ(W_mm/‖W_mm‖_p, W/‖W‖_p)``, one minus the correlation for p = 2.
 
-        It is infinite for W = 0, and NaN without a solution.
+        It is infinite for W = 0, and NaN where W_mm has no direction.
         """
         target = self.solution.W
         W = W.expand_as(target)
-        usable = (W != 0).flatten(-2).any(-1) & torch.isfinite(target).flatten(-2).all(-1)
+        directed = torch.isfinite(self.value) & (self.value > 0)
+        usable = (W != 0).flatten(-2).any(-1) & directed
         answer = torch.full_like(self.value, torch.inf)
         if bool(usable.any()):
             answer[usable] = bregman(target[usable], W[usable], self.p)
-        return answer.where(torch.isfinite(self.value), torch.nan)
+        return answer.where(directed, torch.nan)
 
     # --- the cone of local paths ----------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class Facts:
     def __post_init__(self) -> None:
         check_parameter(self.parameter, PREDICTED)
         self.norm = implied_norm(self.parameter, self.p)
-        self.start = read_start(self.data, self.init, self.width)
+        self.start = read_start(self.data, self.init, self.width, self.parameter)
         if self.selection is not None:
             self.selection = check_selection(self.data, self.selection, self.data.batch_shape)
 
@@ -137,9 +137,8 @@ class Facts:
         """
         selection = self.selection
         if selection is None:
-            inner = self.best.shape[len(self.data.batch_shape) :]
             members = [self._choose(k, index) for k, index in enumerate(self.members)]
-            selection = torch.stack(members).reshape(*self.data.batch_shape, *inner)
+            selection = torch.stack(members).reshape(self.best.shape) if members else self.best
         assert isinstance(selection, Tensor)
         return choose(self.data, selection, self.norm, self.p, self.goal.loss)
 
@@ -182,7 +181,28 @@ class Facts:
         # Instances with a locally optimal selection need no search.
         open_ones = [not bool(x) or self.searches[k].complete
                      for k, x in enumerate(refuted.flatten())]  # fmt: skip
-        return refuted & torch.tensor(open_ones).reshape(refuted.shape)
+        return refuted & torch.tensor(open_ones, dtype=torch.bool).reshape(refuted.shape)
+
+    @cached_property
+    def seen(self) -> Tensor:
+        """The most tokens that a query sees, int ``(*B,)``."""
+        count = torch.isfinite(self.gamma).sum(-1)
+        return count.amax(self.inner(count))
+
+    @property
+    def choice(self) -> Tensor:
+        """Whether some query sees two tokens, bool ``(*B,)``: without it W_mm and ∇L are zero."""
+        return self.seen > 1
+
+    @property
+    def varies(self) -> Tensor:
+        """Whether some sequence has tokens of different scores, bool ``(*B,)``."""
+        return self.score_range > self.rounding
+
+    @property
+    def constant(self) -> Tensor:
+        """Whether none has, bool ``(*B,)``: then the loss is the same for all W."""
+        return self.score_range == 0
 
     @cached_property
     def feasible(self) -> Tensor:

@@ -50,7 +50,7 @@ class Labels:
     nu: Tensor  # Γ − max φ; NaN where there are too many vertices
     holds: Tensor  # bool
     fails: Tensor  # bool
-    feasible: Tensor  # bool: some W selects these tokens
+    feasible: Tensor  # bool: some W selects these tokens from others
     settled: Tensor  # bool: it is known whether one does
 
 
@@ -58,8 +58,15 @@ def label_facts(data: AttentionData, selection: Tensor, p: float) -> Labels:
     """Decide Assumption B for selections int ``(*B, n)``."""
     members = list(np.ndindex(*data.batch_shape))
     rows = [_of_one(data[x] if x else data, selection[x], p) for x in members]
+    if not rows:
+        return _of_none(data.X.new_zeros(data.batch_shape))
     parts = [torch.stack([getattr(row, f.name) for row in rows]) for f in fields(Labels)]
     return Labels(*(part.reshape(data.batch_shape) for part in parts))
+
+
+def _of_none(empty: Tensor) -> Labels:
+    """What is known of an empty batch."""
+    return Labels(empty, empty, empty, *[empty.bool()] * 4)
 
 
 def _of_one(data: AttentionData, selection: Tensor, p: float) -> Labels:
@@ -76,7 +83,8 @@ def _of_one(data: AttentionData, selection: Tensor, p: float) -> Labels:
         solution.optimal & (larger | _has_free(data, solution, spread))
     )
     settled = spread.feasible | spread.infeasible
-    return Labels(margin, other, nu, held, refuted & ~held, spread.feasible, settled)
+    selects = spread.feasible & spread.problem.mask.any(-1)
+    return Labels(margin, other, nu, held, refuted & ~held, selects, settled)
 
 
 def _mask(data: AttentionData) -> Tensor | None:
@@ -193,8 +201,11 @@ def widest_selection(data: AttentionData, p: float) -> tuple[Tensor, Tensor]:
     """
     members = list(np.ndindex(*data.batch_shape))
     found = [_widest(data[x] if x else data, p) for x in members]
-    selections = torch.stack([x for x, _ in found]).reshape(*data.batch_shape, data.n)
-    return selections, torch.tensor([x for _, x in found]).reshape(data.batch_shape)
+    selections = torch.zeros(len(found), data.n, dtype=torch.int64, device=data.X.device)
+    for row, (selection, _) in zip(selections, found, strict=True):
+        row.copy_(selection)
+    known = torch.tensor([x for _, x in found], dtype=torch.bool)
+    return selections.reshape(*data.batch_shape, data.n), known.reshape(data.batch_shape)
 
 
 def _widest(data: AttentionData, p: float) -> tuple[Tensor, bool]:

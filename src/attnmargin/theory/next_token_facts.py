@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.attention.losses import Log, Loss, as_loss
-from attnmargin.base.arrays import Array, floats
+from attnmargin.base.arrays import Array, finite, floats
 from attnmargin.base.checks import check_number
 from attnmargin.base.errors import InputError
 from attnmargin.data.embeddings import embedding_table
@@ -45,7 +45,7 @@ class NextTokenFacts:
         table = embedding_table(E, batched=False)
         self.graphs: TokenGraphs = token_graphs(sequences, labels, table.shape[0])
         self.E = table.cpu().double()
-        self.C = None if C is None else floats("C", C).cpu().double()
+        self.C = None if C is None else finite("C", floats("C", C)).cpu().double()
         if self.C is not None and self.C.shape != self.E.shape:
             needs = f"a classifier of shape {tuple(self.E.shape)}"
             raise InputError("C", f"shape {tuple(self.C.shape)}", needs)
@@ -94,7 +94,7 @@ class NextTokenFacts:
     def rate(self) -> float:
         """``1/L`` with ``L = 2 √T_max ‖E‖⁴`` (23), the largest step of Lemma 5."""
         longest = float(np.diff(self.samples.start).max())
-        return 1.0 / float(log_lipschitz(self.E, longest))
+        return float(log_lipschitz(self.E, longest).reciprocal())
 
     @property
     def small_steps(self) -> bool:

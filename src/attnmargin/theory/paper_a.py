@@ -1,6 +1,5 @@
 """Paper A, "Transformers as Support Vector Machines": Sections 2 to 4, as checks."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -9,28 +8,28 @@ from torch import Tensor
 
 from attnmargin.attention.losses import Loss
 from attnmargin.base.errors import InputError
+from attnmargin.margin.solution import Solution
 from attnmargin.theory.check import Check, Outcome, decided, fails, holds, number, outcome
 from attnmargin.theory.facts import Facts
 from attnmargin.training.rates import lipschitz
 
-# Average margin below which the paper's experiments count Assumption B.1 as satisfied.
 # Name of the number of Theorem 6: how long its first step must be.
 FIRST_STEP = "length of a first step that suffices"
+# Average margin below which the paper's experiments count Assumption B.1 as satisfied.
 AVERAGE_MARGIN = 1.1
 _OF_W = "about gradient descent on W"
 _NOT_LP = "about the Frobenius and the nuclear norm"
 
 
 def theorem_1(facts: Facts) -> Check:
-    """Check ``d ≥ max(T − 1, n)``."""
-    needed = max(facts.data.T - 1, facts.queries)
-    wide = torch.full(facts.data.batch_shape, facts.data.d >= needed)
+    """Check ``d ≥ max(T − 1, n)``, with the T tokens that a query sees at most."""
+    needed = (facts.seen - 1).clamp_min(facts.queries)
     return Check(
         "A",
         "Theorem 1",
         "Tokens are wide enough for almost all data to have a separating direction.",
-        outcome(wide),
-        {"token width d": number(facts.data.d), "needed, max(T − 1, n)": number(needed)},
+        outcome(facts.data.d >= needed),
+        {"token width d": number(facts.data.d), "needed, max(T − 1, n)": needed.double()},
         "it speaks of almost all data; the next row is about these data",
     )
 
@@ -116,13 +115,11 @@ def lemma_1(facts: Facts) -> Check:
 
 def lemma_2(facts: Facts) -> Check:
     """Check Lemma 2, first half: every W has a loss above that of the optimal tokens."""
-    varies = facts.score_range > facts.rounding
-    same = facts.score_range == 0
     return Check(
         "A",
         "Lemma 2",
         "Choosing the best token of every sequence has less loss than any weights reach.",
-        under_a(facts, varies, varies | same),
+        under_a(facts, facts.varies, facts.constant),
         {"least loss": _least_loss(facts)},
     )
 
@@ -146,9 +143,26 @@ def _least_loss(facts: Facts) -> Tensor:
     return best.mean(facts.inner(best)) if facts.inner(best) else best
 
 
+def thin(facts: Facts) -> bool:
+    """Whether K and Q have fewer columns than W, so that its rank is limited."""
+    return facts.parameter == "KQ" and facts.start.width < facts.data.d
+
+
+def fits(facts: Facts, solution: Solution) -> Tensor:
+    """Decide whether factors K and Q of the given width make a solution, bool ``(*B,)``."""
+    if not thin(facts):
+        return torch.ones_like(solution.feasible)
+    return solution.optimal & (solution.rank <= facts.start.width)
+
+
 def regular(facts: Facts) -> Any:
-    """Decide what most theorems assume: Assumption A, unique optimal tokens and a solution."""
-    return under_a(facts, facts.unique & facts.feasible, facts.settled | ~facts.unique)
+    """Decide what most theorems assume: Assumption A, unique optimal tokens and W_mm ≠ 0.
+
+    With factors of width m < d, W_mm must have a rank of at most m; where this one has not, it is
+    open whether another W has.
+    """
+    rest = facts.unique & facts.feasible & facts.choice & fits(facts, facts.solution)
+    return under_a(facts, rest, facts.solution.infeasible | ~facts.unique | ~facts.choice)
 
 
 def lemma_4(facts: Facts) -> Check:
@@ -192,14 +206,14 @@ def assumption_b1(facts: Facts) -> Check:
 
 def width_for_b1(facts: Facts) -> Check:
     """Check ``d ≥ (T + n) log(T + n)``, which Section 4.1 expects to suffice for B.1."""
-    total = facts.data.T + facts.queries
-    needed = total * math.log(total)
+    total = (facts.seen + facts.queries).double()
+    needed = total * total.log()
     return Check(
         "A",
         "Assumption B.1, by width",
         "Tokens are so wide that, if drawn independently, all should be support tokens.",
-        outcome(torch.full(facts.data.batch_shape, facts.data.d >= needed)),
-        {"token width d": number(facts.data.d), "(T + n) log(T + n)": number(needed)},
+        outcome(facts.data.d >= needed),
+        {"token width d": number(facts.data.d), "(T + n) log(T + n)": needed},
         "posited for independent isotropic tokens, not proved; Assumption B.1 is about these data",
     )
 
@@ -233,12 +247,12 @@ def assumption_b2(facts: Facts) -> Check:
 def theorem_3(facts: Facts) -> Check:
     """Check Theorem 3: there is no stationary point, and the norm diverges."""
     b1, b2 = assumption_b1(facts), assumption_b2(facts)
-    known = facts.solution.infeasible | (decided(b1) & decided(b2))
+    known = facts.solution.infeasible | (decided(b1) & decided(b2)) | ~facts.choice
     return Check(
         "A",
         "Theorem 3",
         "Gradient descent never comes to rest: the weights grow without bound.",
-        under_a(facts, facts.feasible & (holds(b1) | holds(b2)), known)
+        under_a(facts, facts.feasible & facts.choice & (holds(b1) | holds(b2)), known)
         if facts.on_W
         else Outcome.UNDECIDABLE,
         {},
@@ -252,7 +266,13 @@ def theorem_3_by_queries(facts: Facts) -> Check:
         "A",
         "Theorem 3, by the queries",
         "The same, because label × query lies on one side of a plane for all sequences.",
-        under_a(facts, facts.one_sided, facts.side_known) if facts.on_W else Outcome.UNDECIDABLE,
+        under_a(
+            facts,
+            facts.one_sided & facts.varies,
+            (facts.side_known & ~facts.one_sided) | facts.constant,
+        )
+        if facts.on_W
+        else Outcome.UNDECIDABLE,
         {},
         "not in the paper: ⟨∇L, v uᵀ⟩ < 0 for every W if y_i uᵀz_i > 0 for all i (docs/errata.md)"
         if facts.on_W
@@ -280,8 +300,8 @@ def _equal_scores(facts: Facts) -> Any:
     b2 = assumption_b2(facts)
     single = under_a(
         facts,
-        facts.feasible & holds(b2),
-        facts.solution.infeasible | (facts.feasible & decided(b2)),
+        facts.feasible & facts.choice & holds(b2),
+        facts.solution.infeasible | (facts.feasible & decided(b2)) | ~facts.choice,
     )
     printed = torch.as_tensor(np.asarray(single == Outcome.HOLDS))
     if facts.queries == 1 or not bool(printed.any()):
@@ -323,6 +343,7 @@ def assumption_c(facts: Facts) -> Check:
 def theorem_6(facts: Facts) -> Check:
     """Check Theorem 6: global convergence from zero, after a first step that is long enough."""
     c = assumption_c(facts)
+    refuted = fails(c.outcome) | facts.solution.infeasible | ~facts.choice
     numbers = {}
     if facts.on_W and facts.goal.loss.always_falls:
         numbers = {FIRST_STEP: facts.first_step}
@@ -330,7 +351,7 @@ def theorem_6(facts: Facts) -> Check:
         "A",
         "Theorem 6",
         "From zero, after one long step, gradient descent selects the best token everywhere.",
-        under_a(facts, holds(c) & facts.feasible, fails(c.outcome) | facts.solution.infeasible)
+        under_a(facts, holds(c) & facts.feasible & facts.choice, refuted)
         if facts.on_W
         else Outcome.UNDECIDABLE,
         numbers,

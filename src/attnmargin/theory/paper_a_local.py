@@ -8,7 +8,7 @@ from torch import Tensor
 from attnmargin.margin.norms import Frobenius, Lp
 from attnmargin.theory.check import Check, Outcome, fails, holds, number, outcome
 from attnmargin.theory.facts import Facts
-from attnmargin.theory.paper_a import assumption_b1, theorem_1, under_a
+from attnmargin.theory.paper_a import assumption_b1, theorem_1, thin, under_a
 
 
 def only_one(facts: Facts) -> Check:
@@ -35,7 +35,8 @@ def locally(facts: Facts, rest: Tensor | None = None, known: Tensor | None = Non
     local = facts.chosen.found.local
     rest = torch.ones_like(local) if rest is None else rest
     known = torch.ones_like(local) if known is None else known
-    return under_a(facts, local & rest, facts.none_local | (~rest & known))
+    refuted = facts.none_local | (~rest & known) | ~facts.choice
+    return under_a(facts, local & rest & facts.choice, refuted)
 
 
 def in_no_cone(facts: Facts, away: Tensor) -> Tensor:
@@ -143,8 +144,8 @@ def conjecture(facts: Facts) -> Check:
     It rests on Theorem 3, and so on Assumption A; both are about gradient descent on W alone.
     """
     b1, d = assumption_b1(facts), assumption_d(facts)
-    both = holds(b1) & holds(d)
-    refuted = fails(b1.outcome) | fails(d.outcome)
+    both = holds(b1) & holds(d) & facts.choice
+    refuted = fails(b1.outcome) | fails(d.outcome) | ~facts.choice
     return Check(
         "A",
         "Conjecture of Section 5.2",
@@ -156,13 +157,13 @@ def conjecture(facts: Facts) -> Check:
 
 
 def theorem_8(facts: Facts) -> Check:
-    """Check that every selection is feasible."""
+    """Check that every selection is feasible, which asks for factors K and Q of full width."""
     found, searched = facts.of_searches("feasible"), facts.of_searches("searched")
     return Check(
         "A",
         "Theorem 8",
         "Attention could select any choice of tokens at all.",
-        theorem_1(facts).outcome,
+        theorem_1(facts).outcome if not thin(facts) else outcome(torch.zeros_like(facts.unique)),
         {"feasible": found, "searched": searched},
         "for almost all data, by the width of tokens; the numbers are about these data",
     )

@@ -8,7 +8,7 @@ from torch import Tensor
 from attnmargin.margin.norms import Nuclear
 from attnmargin.theory.check import Check, Outcome, number, outcome
 from attnmargin.theory.facts import Facts
-from attnmargin.theory.paper_a import regular
+from attnmargin.theory.paper_a import fits, regular
 from attnmargin.theory.paper_a_local import locally
 
 _NOT_LP = "about the Frobenius and the nuclear norm"
@@ -131,6 +131,7 @@ def assumption_e(facts: Facts) -> Check:
 def _local_path(facts: Facts) -> tuple[Any, dict[str, Tensor]]:
     """Decide Theorems 9 and 10: the selection is locally optimal, and W_mm is in its cone.
 
+    With factors of width m < d, W_mm must have a rank of at most m.
     W_mm is not in the cone of a locally optimal selection where a sequence without support tokens
     has a higher token and no lower one above it (docs/errata.md, Lemma 5).
     """
@@ -144,7 +145,8 @@ def _local_path(facts: Facts) -> tuple[Any, dict[str, Tensor]]:
     }
     if facts.start.W is not None:
         numbers["W(0) is in the cone (1: yes)"] = own.in_local_cone(facts.start.W).double()
-    return locally(facts, inside, own.found.local & facts.surveyed), numbers
+    known = own.found.local & facts.surveyed & ~inside
+    return locally(facts, inside & fits(facts, own.solution), known), numbers
 
 
 def theorem_9(facts: Facts) -> Check:

@@ -114,8 +114,10 @@ def remark_1(facts: Facts) -> Check:
     bend = torch.ones_like(L)
     if W is not None:
         bend = ((p - 1.0) * W.abs() ** (p - 2.0)).flatten(-2).amin(-1)
-    # Where the bound is zero, a step may still be short enough in the directions that matter.
-    smooth = under_a(facts, bend > 0, torch.zeros_like(bend, dtype=torch.bool))
+    # Where the bound is zero, a step may still be short enough in the directions that matter; where
+    # it is infinite, as at W(0) = 0 for p < 2, it says nothing of the end of the step.
+    usable = (bend > 0) & torch.isfinite(bend)
+    smooth = under_a(facts, usable, torch.zeros_like(usable))
     return Check("B", name, meaning, smooth, {"η": bend / L}, "later steps have their own bound")
 
 

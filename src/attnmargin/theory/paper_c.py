@@ -99,9 +99,9 @@ def acyclicity(facts: NextTokenFacts) -> Check:
 def feasible(facts: NextTokenFacts) -> Check:
     """Check that (Graph-SVM) has a solution."""
     meaning = "Some weights respect all priorities between tokens."
-    good = bool(facts.solution.feasible)
-    numbers = {"‖W_mm‖": float(facts.solution.value)} if good else {}
-    return _row("(Graph-SVM) is feasible", meaning, good, numbers)
+    good, bad = facts.solution.feasible, facts.solution.infeasible
+    numbers = {"‖W_mm‖": facts.solution.value} if bool(good) else {}
+    return Check("C", "(Graph-SVM) is feasible", meaning, outcome(good, good | bad), numbers)
 
 
 def lemma_1(facts: NextTokenFacts) -> Check:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from attnmargin.base.checks import check_kind
 from attnmargin.base.errors import InputError
 from attnmargin.embeddings.model import EmbeddingModel, FirstStep, first_step, other_selections
 from attnmargin.margin.certificate import Status
@@ -16,6 +17,8 @@ from attnmargin.theory.check import Check, Outcome, number, outcome
 
 # The probability δ with which a statement may fail, and selections that Lemma 19 is tried on.
 _DELTA, _MOST = 0.1, 4096
+# Norms closer than this, relative to them, are the same.
+_SAME = 1e-8
 # How far the length of v may be from one; float32 embeddings have such lengths.
 _UNIT = 1e-6
 
@@ -61,7 +64,7 @@ class EmbeddingFacts:
     @property
     def typical(self) -> bool:
         """Whether v has length one, and E and p obey (14) as in the proof of Lemma 2."""
-        E, p, v = (x.double() for x in (self.model.E, self.model.p, self.model.v))
+        E, p, v = (x.double() for x in (self.model.E[self.occurs], self.model.p, self.model.v))
         largest = max(float((E @ v).abs().max()), float((E @ p).abs().max()), float((p @ v).abs()))
         short = float(torch.cat((E, p.unsqueeze(0))).norm(dim=-1).max()) <= 2.0
         equal = bool(self.model.visible.all())
@@ -83,10 +86,16 @@ class EmbeddingFacts:
         return 4.0 * self.n**2 * self.T**2
 
     @cached_property
+    def occurs(self) -> Tensor:
+        """Which tokens of the vocabulary occur, bool: the set S of the paper."""
+        return torch.from_numpy(self.statistics.count > 0).to(self.model.E.device)
+
+    @cached_property
     def independent(self) -> bool:
-        """Whether the embeddings of the tokens that occur are linearly independent."""
-        seen = torch.from_numpy(self.statistics.count > 0).to(self.model.E.device)
-        return int(torch.linalg.matrix_rank(self.model.E[seen].double())) == self.S
+        """Whether the tokens that occur are linearly independent, and of v and p as well."""
+        E, fixed = self.model.E[self.occurs], torch.stack((self.model.v, self.model.p))
+        whole, own = (torch.linalg.matrix_rank(x.double()) for x in (torch.cat((E, fixed)), fixed))
+        return int(whole) == self.S + int(own)
 
     @cached_property
     def lead(self) -> float:
@@ -182,7 +191,7 @@ def lemma_11(facts: EmbeddingFacts) -> Check:
     meaning = "After the step, embeddings are of bounded length."
     model = facts.step.model
     numbers = {
-        "largest ‖E¹‖": float(torch.linalg.vector_norm(model.E, dim=-1).max()),
+        "largest ‖E¹‖": float(torch.linalg.vector_norm(model.E[facts.occurs], dim=-1).max()),
         "its bound": 2.0 * (1.0 + 2.0 * facts.lr),
         "‖p¹‖": float(torch.linalg.vector_norm(model.p)),
         "bound of ‖p¹‖": 2.0 + facts.step.bound,
@@ -207,12 +216,14 @@ def lemma_12(facts: EmbeddingFacts) -> Check:
 def lemma_13(facts: EmbeddingFacts) -> Check:
     """Check Lemma 13: ``‖p_t‖ → ∞``; d is at least ``|S| + 3``, and η₀ is free.
 
+    It fails for sequences of one token, where ``∇_p L = 0``.
     Its proof needs an important token that scores highest in all of its sequences after the step,
     which small η₀ do not give (docs/errata.md): then it is undecidable.
     """
     meaning = "The ⟨cls⟩ embedding grows without end."
     asked = max(facts.concentrated, facts.S + 3.0)
     good = facts.one_each and facts.typical and facts.d >= asked and facts.independent
+    good = good and facts.T > 1
     numbers = {"d": float(facts.d), "d that it asks for": asked}
     note = ""
     if facts.one_each:
@@ -295,7 +306,8 @@ def lemma_19(facts: EmbeddingFacts) -> Check:
         note = "the margin of a selection was not found to full accuracy"
         return Check("D", "Lemma 19", meaning, Outcome.UNDECIDABLE, {}, note)
     numbers = {"‖p̂‖": own, "least ‖p̂′‖": other}
-    return _row("Lemma 19", meaning, own < other, numbers, "its margin condition alone")
+    good = own < (1.0 - _SAME) * other
+    return _row("Lemma 19", meaning, good, numbers, "its margin condition alone")
 
 
 def lemma_21(facts: EmbeddingFacts) -> Check:
@@ -352,5 +364,6 @@ def check_embeddings(model: EmbeddingModel, lr: float) -> list[Check]:
         >>> [outcome[name] for name in ("Assumption 4", "Lemma 13", "Theorem 5")]
         ['holds', 'holds', 'fails']
     """
+    check_kind("model", model, EmbeddingModel)
     facts = EmbeddingFacts(model, lr)
     return [check(facts) for check in _CHECKS]

@@ -22,25 +22,35 @@ class Start:
     factors: tuple[Tensor, Tensor] | None = None  # (*B, d, m) each
 
 
-def read_start(data: AttentionData, init: Any, width: int | None = None) -> Start:
-    """Check ``init``, W(0) ``(*B, d, d)`` or a pair (K, Q) ``(*B, d, m)``, or raise InputError."""
+def read_start(
+    data: AttentionData, init: Any, width: int | None = None, parameter: str = "W"
+) -> Start:
+    """Check ``init``, W(0) ``(*B, d, d)`` or a pair (K, Q) ``(*B, d, m)``, or raise InputError.
+
+    A list of two matrices is a pair for the parameter "KQ", else an array: starts of two instances.
+    """
     if width is not None:
         check_whole(width=width)
     if init is None:
         return Start(data.d if width is None else width)
-    if not isinstance(init, tuple | list) or len(init) != 2 or _ndim(init[0]) < 2:
+    parts = _pair(data, init, parameter)
+    if parts is None:
         return Start(data.d if width is None else width, _given(data, init, data.d))
-    parts = [floats("init", part, like=data.X) for part in init]
     m = int(parts[0].shape[-1])
+    if m == 0:
+        raise InputError("init", f"shape {tuple(parts[0].shape)}", "K with at least one column")
     if width not in (None, m):
         raise InputError("width", f"{width}", f"{m}, the columns of the K of init")
     K, Q = (_given(data, part, m) for part in parts)
     return Start(m, K @ Q.mT, (K, Q))
 
 
-def _ndim(part: Any) -> int:
-    """Number of dimensions; a pair of rows is a matrix, a pair of matrices is (K, Q)."""
-    return torch.as_tensor(part).ndim
+def _pair(data: AttentionData, init: Any, parameter: str) -> list[Tensor] | None:
+    """Read K and Q; None where ``init`` is an array, such as a pair of rows."""
+    if not isinstance(init, tuple if parameter == "W" else tuple | list) or len(init) != 2:
+        return None
+    parts = [floats("init", part, like=data.X) for part in init]
+    return parts if parts[0].ndim >= 2 else None
 
 
 def _given(data: AttentionData, value: Any, m: int) -> Tensor:

@@ -111,7 +111,7 @@ def check_theory(
             tokens, Theorem 5 about those of largest label margin.
         init: W(0) ``(*B, d, d)``, or a pair (K, Q): local theorems then hold where W(0) is in
             their cone. Without it they hold where there is such a cone.
-        width: m, the columns of K and Q, for Lemma 3; those of ``init``, or d.
+        width: m, the columns of K and Q, for theorems about them; those of ``init``, or d.
 
     Returns:
         A list of :class:`Check`, in the order of the papers; each outcome is "holds", "fails" or
