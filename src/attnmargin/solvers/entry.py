@@ -8,13 +8,14 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, as_tensor, tiny
 from attnmargin.base.compiled import can_compile, check_compiled, one_thread
 from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Look, Watch
 from attnmargin.margin.certificate import Status, certify
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.equalities import on_equalities
 from attnmargin.solvers.frobenius.method import METHODS as FROBENIUS_METHODS
-from attnmargin.solvers.frobenius.method import solve_frobenius
+from attnmargin.solvers.frobenius.method import active_set_work, solve_frobenius
 from attnmargin.solvers.interior.lp import solve_lp
 from attnmargin.solvers.interior.nuclear import solve_nuclear
 from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
@@ -23,6 +24,9 @@ from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 from attnmargin.solvers.settle import inaccurate, settled
+
+# The method for large problems, and the work from which on it is faster.
+_LARGE, _LARGE_WORK = "blocks", 5e7
 
 
 @one_thread
@@ -33,15 +37,18 @@ def solve(
     warm_start: Solution | Array | None = None,
     method: str = "auto",
     rank: int | None = None,
+    time_limit: float | None = None,
+    progress: Look | None = None,
 ) -> Solution:
     """Solve a batch of margin problems exactly, each with a certificate.
 
         min ‖W‖   subject to   ⟨left_m right_mᵀ, W⟩ ≥ bound_m   (= bound_m on equality rows)
 
-    An active-set method finds the unique Frobenius solution, exact up to rounding (paper A,
-    (Att-SVM) and Lemma 1: it lives in span(token differences) × span(queries)). Interior-point
-    methods find the nuclear solution (paper A, (Att-SVM⋆)), which need not be unique, and the ℓp
-    solution (paper B, ℓp-AttSVM), to a certified gap of 1e-9.
+    An active-set method, or block ascent if the problem is large, finds the unique Frobenius
+    solution, exact up to rounding (paper A, (Att-SVM) and Lemma 1: it lives in span(token
+    differences) × span(queries)). Interior-point methods find the nuclear solution (paper A,
+    (Att-SVM⋆)), which need not be unique, and the ℓp solution (paper B, ℓp-AttSVM), to a certified
+    gap of 1e-9.
 
     The solvers compute in float64. The answer has the dtype and device of the problem, and the
     certificate checks the numbers as returned.
@@ -52,12 +59,17 @@ def solve(
             to 10 the solver reaches full accuracy; outside, the status says what it reached.
         warm_start: solution of a similar problem in any norm, or its multipliers ``(*B, M)`` in
             this one. It changes the time, not the answer.
-        method: "auto" uses the compiled method of the norm on the CPU ("active-set" for
-            Frobenius, else "interior"), and "lockstep" (batched torch) on other devices and for
-            members left inaccurate. "reference" is cvxpy with Clarabel: slow, but independent.
+        method: "auto" uses the compiled method of the norm on the CPU ("active-set" or, for large
+            problems, "blocks" for Frobenius, else "interior"), and "lockstep" (batched torch) on
+            other devices and for members left inaccurate. "reference" is cvxpy with Clarabel:
+            slow, but independent.
         rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
             rank ≤ m is the answer (paper A, Lemma 3). Otherwise the solver looks for a local
             solution, with status "local" and the gap to the convex bound.
+        time_limit: seconds after which "blocks" ends with the best W so far; its status is then
+            "inaccurate", and its certificate has the gap. Other methods run to their end.
+        progress: called by "blocks" with the number of rows, of those that hold and the gap so far;
+            returns true to end like a time limit.
 
     Returns:
         A :class:`Solution`. An infeasible problem does not raise: check ``status``, or call
@@ -73,12 +85,31 @@ def solve(
     """
     norm = as_norm(norm)
     _check(norm, method, rank)
-    warm = _warm(problem, norm, warm_start)
-    if method == "auto":
+    warm, watch = _warm(problem, norm, warm_start), Watch(time_limit, progress)
+    if method == _LARGE or (method == "auto" and _is_large(problem, norm)):
+        solution = _solve_large(problem, norm, warm, watch)
+    elif method == "auto":
         solution = _solve_auto(problem, norm, warm)
     else:
         solution = _solve_by(problem, norm, warm, method)
     return solution if rank is None else _limited(solution, rank)
+
+
+def _is_large(problem: MarginProblem, norm: Norm) -> bool:
+    """Decide whether block ascent is faster than the active-set method: see docs/solvers.md."""
+    usable = problem.left.device.type == "cpu" and can_compile()
+    (d, e), Q = problem.shape, problem.query.shape[-2]
+    much = active_set_work(problem.M, (d, min(e, Q))) > _LARGE_WORK
+    return usable and much and _is_frobenius(norm)
+
+
+def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: Watch) -> Solution:
+    """Solve by block ascent."""
+    check_compiled(_LARGE, problem.left.device)
+    from attnmargin.solvers.blocks.method import solve_blocks  # numba
+
+    start = None if warm is None else warm.dual
+    return _deliver(problem, norm, *solve_blocks(problem, start, watch))
 
 
 def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
@@ -141,7 +172,8 @@ def _check(norm: Norm, method: str, rank: int | None) -> None:
     """Raise InputError early if norm, method and rank do not fit together."""
     if not isinstance(norm, Frobenius | Nuclear | Lp):
         raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
-    methods = ("auto", *_methods(norm), "reference")
+    large = (_LARGE,) if _is_frobenius(norm) else ()
+    methods = ("auto", *_methods(norm), *large, "reference")
     if method not in methods:
         needs = f"one of {', '.join(methods)} for the norm {norm.name}"
         raise InputError("method", repr(method), needs)

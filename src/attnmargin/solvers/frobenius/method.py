@@ -29,6 +29,11 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
     return dual, W, outcome, iterations
 
 
+def active_set_work(rows: int, shape: tuple[int, ...]) -> float:
+    """Estimate the work of the active-set method: the rows times the square of those that hold."""
+    return float(rows) * min(rows, shape[0] * shape[1]) ** 2
+
+
 def flatten(problem: MarginProblem) -> MarginProblem:
     """Convert to one batch dimension, float64, and rows without names."""
     problem = problem.as_dtype(torch.float64)
