@@ -1,6 +1,7 @@
 """The one entry point: norm and method in, certified solution out."""
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,19 +15,23 @@ from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.equalities import on_equalities
+from attnmargin.solvers.frobenius.method import LARGE_WORK, active_set_work, solve_frobenius
 from attnmargin.solvers.frobenius.method import METHODS as FROBENIUS_METHODS
-from attnmargin.solvers.frobenius.method import active_set_work, solve_frobenius
 from attnmargin.solvers.interior.lp import solve_lp
 from attnmargin.solvers.interior.nuclear import solve_nuclear
+from attnmargin.solvers.interior.schedule import ENOUGH
 from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 from attnmargin.solvers.settle import inaccurate, settled
+from attnmargin.solvers.working_set import by_working_sets
 
-# The method for large problems, and the work from which on it is faster.
-_LARGE, _LARGE_WORK = "blocks", 5e7
+# The methods for large problems, in the Frobenius and other norms; the latter from so many rows on.
+_LARGE, _LARGE_OTHERS, _LARGE_ROWS = "blocks", "working-set", 400
+# A working set up to this size is solved by the compiled method.
+_FEW_ROWS = 200
 
 
 @one_thread
@@ -86,7 +91,7 @@ def solve(
     norm = as_norm(norm)
     _check(norm, method, rank)
     warm, watch = _warm(problem, norm, warm_start), Watch(time_limit, progress)
-    if method == _LARGE or (method == "auto" and _is_large(problem, norm)):
+    if method == _large_method(norm) or (method == "auto" and _is_large(problem, norm)):
         solution = _solve_large(problem, norm, warm, watch)
     elif method == "auto":
         solution = _solve_auto(problem, norm, warm)
@@ -96,20 +101,39 @@ def solve(
 
 
 def _is_large(problem: MarginProblem, norm: Norm) -> bool:
-    """Decide whether block ascent is faster than the active-set method: see docs/solvers.md."""
+    """Decide whether the method for large problems is faster: see docs/solvers.md."""
     usable = problem.left.device.type == "cpu" and can_compile()
+    if not usable or (isinstance(norm, Nuclear) and min(problem.shape) == 1):
+        return False
     (d, e), Q = problem.shape, problem.query.shape[-2]
-    much = active_set_work(problem.M, (d, min(e, Q))) > _LARGE_WORK
-    return usable and much and _is_frobenius(norm)
+    if _is_frobenius(norm):
+        return active_set_work(problem.M, (d, min(e, Q))) > LARGE_WORK
+    return problem.M > _LARGE_ROWS
 
 
 def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: Watch) -> Solution:
-    """Solve by block ascent."""
-    check_compiled(_LARGE, problem.left.device)
+    """Solve by block ascent; in other norms by working sets, from the Frobenius solution."""
+    check_compiled(_large_method(norm), problem.left.device)
     from attnmargin.solvers.blocks.method import solve_blocks  # numba
 
     start = None if warm is None else warm.dual
-    return _deliver(problem, norm, *solve_blocks(problem, start, watch))
+    frobenius = solve_blocks(problem, start, watch)
+    if _is_frobenius(norm) or watch.over:
+        return _deliver(problem, norm, *frobenius)
+    answer = by_working_sets(problem, frobenius, partial(_solve_few, norm), watch)
+    return on_equalities(_deliver(problem, norm, *answer))
+
+
+def _solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough: float) -> Solution:
+    """Solve a working set; matrix products by torch are faster where there are many rows."""
+    compiled, together = INTERIOR_METHODS
+    warm = None if start is None else _warm(problem, norm, start)
+    method = together if problem.M > _FEW_ROWS else compiled
+    return _solve_by(problem, norm, warm, method, enough)
+
+
+def _large_method(norm: Norm) -> str:
+    return _LARGE if _is_frobenius(norm) else _LARGE_OTHERS
 
 
 def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
@@ -149,8 +173,10 @@ def _is_frobenius(norm: Norm) -> bool:
     return isinstance(norm, Frobenius) or norm == Lp(2.0)
 
 
-def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str) -> Solution:
-    """Solve by one method."""
+def _solve_by(
+    problem: MarginProblem, norm: Norm, warm: Warm | None, method: str, enough: float = ENOUGH
+) -> Solution:
+    """Solve by one method; in lockstep, other norms than Frobenius to the gap ``enough``."""
     if method == "reference":
         return _deliver(problem, norm, *solve_reference(problem, norm))
     if method == _methods(norm)[0]:
@@ -162,9 +188,9 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
         name = FROBENIUS_METHODS[INTERIOR_METHODS.index(method)]
         return _deliver(problem, norm, *solve_frobenius(problem, None, name))
     if isinstance(norm, Lp):
-        answer = solve_lp(problem, norm.p, warm, method)
+        answer = solve_lp(problem, norm.p, warm, method, enough)
     else:
-        answer = solve_nuclear(problem, warm, method)
+        answer = solve_nuclear(problem, warm, method, enough)
     return on_equalities(_deliver(problem, norm, *answer))
 
 
@@ -172,8 +198,7 @@ def _check(norm: Norm, method: str, rank: int | None) -> None:
     """Raise InputError early if norm, method and rank do not fit together."""
     if not isinstance(norm, Frobenius | Nuclear | Lp):
         raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
-    large = (_LARGE,) if _is_frobenius(norm) else ()
-    methods = ("auto", *_methods(norm), *large, "reference")
+    methods = ("auto", *_methods(norm), _large_method(norm), "reference")
     if method not in methods:
         needs = f"one of {', '.join(methods)} for the norm {norm.name}"
         raise InputError("method", repr(method), needs)

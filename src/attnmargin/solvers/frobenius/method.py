@@ -12,6 +12,8 @@ from attnmargin.solvers.frobenius.lockstep import solve_lockstep
 
 METHODS = ("active-set", "lockstep")
 FROBENIUS_KERNEL = "attnmargin.solvers.frobenius.active_set"
+# Work of the active-set method from which on block ascent is faster.
+LARGE_WORK = 5e7
 
 Answer = tuple[Tensor, Tensor, Tensor, Tensor]
 
