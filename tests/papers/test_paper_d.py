@@ -15,6 +15,7 @@ from attnmargin.papers.d.corpora import (
     token_claims,
 )
 from attnmargin.papers.d.layers import logistic_regression
+from attnmargin.papers.d.tokens import _claims_fig2
 from attnmargin.text.tokens.models import TokenModel
 from tests.texts import one_word_decides
 
@@ -99,6 +100,25 @@ def test_both_panels_are_claimed() -> None:
     assert (ranks.measured.value, ranks.measured.count) == (pytest.approx(1.0), 40)
     _, other = token_claims("a corpus", own | {"with_p": -own["with_p"]})
     assert str(other.verdict) == "fails"
+
+
+def test_the_cloud_around_zero_is_that_of_irrelevant_tokens() -> None:
+    """Three irrelevant tokens near zero; then one of them changes places with a relevant one."""
+    exact = np.array([0.1, -0.1, 0.5, 0.0, 0.0, 0.0])
+    own = {"exact": exact, "difference": exact + 0.01, "with_p": np.abs(exact + 0.01),
+           "with_v": exact + 0.01}  # fmt: skip
+    verdicts = [str(claim.verdict) for claim in _claims_fig2({"levels": own})]
+    assert verdicts == ["holds"] * 6
+    moved = own["difference"].copy()
+    moved[[0, 3]] = moved[[3, 0]]
+    verdicts = [
+        str(claim.verdict) for claim in _claims_fig2({"levels": own | {"difference": moved}})
+    ]
+    assert verdicts[3:] == ["fails", "fails", "holds"]
+    far = own["with_v"].copy()
+    far[exact == 0] = 0.2
+    verdicts = [str(claim.verdict) for claim in _claims_fig2({"levels": own | {"with_v": far}})]
+    assert verdicts[5] == "fails"
 
 
 def test_all_imdb_reviews_are_read(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from attnmargin.papers.engine.claims import (
     at_least,
     at_most,
     correlation_of,
+    largest_of,
     mean_of,
     share_of,
     stated,
@@ -67,16 +68,31 @@ def _claims_fig2(results: Results) -> list[Claim]:
     relevant = own["exact"] != 0
     x, to_p, to_v = (own[name][relevant] for name in ("difference", "with_p", "with_v"))
     same = np.sign(to_v) == np.sign(own["exact"][relevant])
-    size = np.abs(own["with_v"])
     return [
         at_least("rank correlation of ⟨E, p⟩ with |posterior difference|, relevant tokens",
                  _rank(to_p, np.abs(x)), 0.9),
         at_least("rank correlation of ⟨E, v⟩ with the posterior difference, relevant tokens",
                  _rank(to_v, x), 0.9),
         at_least("share of relevant tokens whose ⟨E, v⟩ has the right sign", share_of(same), 0.99),
+        *_cloud_claims(own["difference"], np.abs(own["with_v"]), own["exact"]),
+    ]  # fmt: skip
+
+
+def _cloud_claims(x: NDArray[Any], size: NDArray[Any], exact: NDArray[np.float64]) -> list[Claim]:
+    """Claim that the point cloud around zero is the set of irrelevant tokens.
+
+    Relevant tokens begin at a posterior difference of 0.1; the cloud lies within half of that.
+    """
+    irrelevant = exact == 0
+    least = float(np.abs(exact[~irrelevant]).min())
+    inside = np.abs(x) < least / 2
+    return [
+        at_least(f"share of tokens with |posterior difference| < {least / 2:g} that are irrelevant",
+                 share_of(irrelevant[inside]), 0.99),
+        at_most("largest |posterior difference| of an irrelevant token, over the least of a level",
+                largest_of(np.abs(x[irrelevant]) / least), 1.0),
         at_most("mean |⟨E, v⟩| of irrelevant tokens over that of relevant ones",
-                Measured(float(size[~relevant].mean() / size[relevant].mean()), count=len(size)),
-                0.5),
+                mean_of(size[irrelevant] / size[~irrelevant].mean()), 0.5),
     ]  # fmt: skip
 
 
