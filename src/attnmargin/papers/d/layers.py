@@ -149,8 +149,10 @@ def _pictures(results: Results) -> list[Picture]:
 def _picture(key: str, own: Arrays) -> Picture:
     name, kind = key.split("-")
     recipe = RECIPES[key]
+    norm = ", LayerNorm with scale and shift, p and v as long as in model (1)"
+    model = f"model (36), d = {recipe.d}{norm if recipe.affine else ''}"
     caption = (
-        f"{reviews_sentence(name, own)}; model (36), d = {recipe.d}, all parameters trained for "
+        f"{reviews_sentence(name, own)}; {model}, all parameters trained for "
         f"{len(own['loss'])} epochs: loss {own['loss'][-1]:.2g}, accuracy in training "
         f"{own['train'][-1]:.1%}, sign agreement {own['agreement'][-1]:.1%}."
     )
