@@ -59,7 +59,7 @@ class Solution(Summarised):
 
     @cached_property
     def code(self) -> Tensor:
-        """Each status as its place in :class:`Status`, int ``(*B,)``: a batch stays on its device."""
+        """Each status as its place in :class:`Status`, int ``(*B,)``, on the device."""
         proved = self.certificate.code
         if self.rank_limit is None:
             return proved

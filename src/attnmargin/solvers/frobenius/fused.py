@@ -20,7 +20,7 @@ _ROWS, _ENTRIES = 128, 1 << 14
 _PASSES, _ROUNDS = 3, 3
 # Columns of W that are computed together.
 _WIDTH = 16
-_WARPS = {16: 1, 32: 1, 64: 4, 128: 8}
+_WARPS = {16: 1, 32: 1, 64: 2, 128: 8}
 
 
 def fits(problem: MarginProblem) -> bool:
