@@ -14,6 +14,8 @@ from attnmargin.solvers.frobenius.lockstep import solve_lockstep
 METHODS = ("active-set", "lockstep")
 FUSED = "fused"
 FROBENIUS_KERNEL = "attnmargin.solvers.frobenius.active_set"
+# Work of the active-set method from which on block ascent is faster.
+LARGE_WORK = 5e7
 
 Answer = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -33,6 +35,11 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
     if not batch:
         return dual[0], W[0], outcome[0], iterations[0]
     return dual, W, outcome, iterations
+
+
+def active_set_work(rows: int, shape: tuple[int, ...]) -> float:
+    """Estimate the work of the active-set method: the rows times the square of those that hold."""
+    return float(rows) * min(rows, shape[0] * shape[1]) ** 2
 
 
 def flatten(problem: MarginProblem) -> MarginProblem:
