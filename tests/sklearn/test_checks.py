@@ -1,6 +1,7 @@
 """scikit-learn's own checks of estimators, on tables whose columns are tokens of width one."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -30,3 +31,10 @@ NOT_FOR_TOKENS = {
 )
 def test_scikit_learn_checks(estimator: MaxMarginAttention, check: Callable[[Any], None]) -> None:
     check(estimator)
+
+
+def test_the_page_lists_what_does_not_apply() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sklearn.md").read_text()
+    assert {name for name in page.split("`") if name.startswith("check_") and "(" not in name} == {
+        *NOT_FOR_TOKENS
+    }
