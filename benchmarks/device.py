@@ -33,7 +33,7 @@ def _one(norm: str | float, X: Any, z: Any, alpha: Any, repeats: int) -> dict[st
     for attempt in range(repeats + 1):
         start = time.perf_counter()
         solution = am.solve(am.token_problem(X, z, alpha), norm)
-        optimal = int((solution.status == "optimal").sum())
+        optimal = int(solution.optimal.sum())
         if attempt:
             best = min(best, time.perf_counter() - start)
     gap = float(solution.certificate.gap.max())

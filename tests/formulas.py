@@ -45,6 +45,8 @@ def written_out(model: TokenModel, ids: list[int]) -> torch.Tensor:
     x = model.E[ids]
     if model.layers == 2:
         x = F.layer_norm(torch.softmax(x @ x.T, -1) @ x + x, x.shape[-1:])
+        if model.scale is not None and model.shift is not None:
+            x = x * model.scale + model.shift
     return torch.softmax(x @ model.p, 0) @ (x @ model.v)
 
 

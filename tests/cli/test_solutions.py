@@ -1,13 +1,16 @@
 """The commands solve and verify."""
 
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import attnmargin as am
 from attnmargin.base.npz import read_npz, write_npz
+from attnmargin.cli.console import searching
 from tests.commands import command
 from tests.problems import optimal_problem
 
@@ -147,3 +150,34 @@ def test_verify_wants_exact_for_data(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, _, err = command(capsys, "verify", data, "--data", data)
     assert code == 2
     assert "without --exact; needs --exact, which uses it" in err
+
+
+def test_a_time_limit_keeps_the_best_so_far(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(60, 20, 32, generator=generator, dtype=torch.float64)
+    W = torch.randn(32, 32, generator=generator, dtype=torch.float64)
+    chosen = torch.einsum("ntd,de,ne->nt", X, W, X[:, 0]).argmax(-1)
+    file = am.token_problem(X, X[:, 0], chosen).save(tmp_path / "large.npz")
+    out = tmp_path / "W.npz"
+    code, text, _ = command(capsys, "solve", file, "--time-limit", "0", "--out", out, "--json")
+    assert (code, json.loads(text)["results"][0]["status"]) == (1, "inaccurate")
+    assert out.is_file()
+    code, text, _ = command(capsys, "solve", file, "--time-limit", "60", "--json")
+    assert (code, json.loads(text)["results"][0]["status"]) == (0, "optimal")
+    code, _, err = command(capsys, "solve", file, "--time-limit", "-1")
+    assert (code, "--time-limit: got -1" in err) == (2, True)
+
+
+def test_ctrl_c_ends_a_search_that_is_kept() -> None:
+    with searching("solving", keep=True) as look:
+        assert not look(10, 3, 0.5)
+        signal.raise_signal(signal.SIGINT)
+        assert look(10, 3, 0.5)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with searching("solving", keep=False) as look:
+        look(10, 3, 0.5)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

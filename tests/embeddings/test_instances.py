@@ -30,3 +30,17 @@ def test_the_model_of_levels_has_its_posteriors() -> None:
         assert of_level.sum() == 4 + 2 ** (k + 1)
         seen, positive = statistics.count[of_level].sum(), statistics.positive[of_level].sum()
         assert abs(positive / seen - (1 - level)) < 4 * (level * (1 - level) / seen) ** 0.5 + 1e-3
+
+
+def test_irrelevant_tokens_of_the_levels_are_more_frequent() -> None:
+    """(1 − δ̃)/|S̃| over δ̃/(2 Σ |S_k|): 0.95/964 over 0.05/1084; equal for all relevant tokens."""
+    data, difference = am.embeddings.level_tokens(2000, T=256, seed=1)
+    count = data.statistics().count
+    relevant = difference != 0
+    ratio = count[~relevant].mean() / count[relevant].mean()
+    wanted = (0.95 / 964) / (0.05 / 1084)
+    spread = wanted / count[relevant].sum() ** 0.5  # count of relevant tokens: nearly Poisson
+    assert abs(ratio - wanted) < 4 * spread
+    assert abs(wanted - 21.4) < 0.05
+    extreme = np.abs(difference) > 0.95
+    assert abs(count[extreme].mean() / count[relevant].mean() - 1.0) < 0.05

@@ -9,6 +9,7 @@ from attnmargin.base.intervals import share_interval
 from attnmargin.papers.engine.claims import (
     at_least,
     at_most,
+    correlation_of,
     difference_of,
     largest_of,
     least_of,
@@ -54,6 +55,20 @@ def test_numbers_have_errors_and_counts() -> None:
     assert mean.error is not None
     assert apart.error == pytest.approx(np.hypot(mean.error, 0.5))
     assert mean_of([]).value is None
+
+
+def test_rank_correlations_have_an_interval_that_stays_below_one() -> None:
+    """Bonett and Wright: variance (1 + r²/2)/(n − 3) of Fisher's z."""
+    own = correlation_of(0.95, 28)
+    half = 1.96 * np.sqrt((1 + 0.95**2 / 2) / 25)
+    low, high = np.tanh(np.arctanh(0.95) + half * np.array([-1.0, 1.0]))
+    assert own.span() == pytest.approx((low, high))
+    assert own.span()[1] < 1.0
+    assert own.error == pytest.approx((1 - 0.95**2) * half / 1.96)
+    assert at_least("c", own, 0.96).verdict == "undecided"
+    assert at_least("c", own, 0.99).verdict == "fails"
+    assert (correlation_of(1.0, 9).error, correlation_of(0.3, 3).error) == (0.0, None)
+    assert at_least("c", correlation_of(float("nan"), 9), 0.0).verdict == "undecided"
 
 
 def test_claims_are_judged_by_their_intervals() -> None:

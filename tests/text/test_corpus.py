@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin.text.corpus import balanced
+from attnmargin.text.corpus import balanced, between_lengths
 from tests.texts import LABELS, TEXTS
 
 
@@ -95,3 +95,13 @@ def test_balanced_corpora_have_as_many_texts_of_either_class() -> None:
     assert found.texts == sorted(found.texts)
     assert {"b", "e"} < set(found.texts)
     assert balanced(own).texts == found.texts
+    assert np.bincount(balanced(own, most=1).labels).tolist() == [1, 1]
+    assert balanced(own, most=9).texts == found.texts
+    with pytest.raises(am.InputError, match="most: got 0"):
+        balanced(own, most=0)
+
+
+def test_texts_between_two_lengths_both_included() -> None:
+    own = am.text.Corpus(["a", "bb", "ccc", "dddd"], np.array([0, 1, 0, 1]), ("neg", "pos"))
+    found = between_lengths(own, 2, 3)
+    assert (found.texts, found.labels.tolist()) == (["bb", "ccc"], [1, 0])

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnmargin.base.errors import InputError
-from attnmargin.cli.console import print_json, waiting
+from attnmargin.cli.console import print_json, searching, waiting
 from attnmargin.cli.options import INPUT, OUTPUT, Command, as_json
 from attnmargin.report.numbers import short
 
@@ -39,19 +39,21 @@ def _norm(_: click.Context, __: click.Parameter, value: str) -> str:
     help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
 )
 @click.option("--rank", type=int, help="nuclear norm: the width of K and Q, W = K Qᵀ")
+@click.option("--time-limit", type=float, help="seconds, after which the best W so far is kept")
 @click.option("--out", type=OUTPUT, help="save the solution as .npz, for attnmargin verify")
 @as_json
-def solve(
-    file: Path, norm: str, select: str, rank: int | None, out: Path | None, as_json: bool
-) -> int:
-    """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem)."""
+def solve(file: Path, select: str, out: Path | None, as_json: bool, **options: Any) -> int:
+    """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem).
+
+    With --out, Ctrl-C ends the search in a large problem, and saves the best W so far.
+    """
     from attnmargin.cli.inputs import read_problem
     from attnmargin.report.solutions import solution_record
     from attnmargin.solvers.entry import solve as solve_problem
 
     problem = read_problem(file, select)
-    with waiting("solving"):
-        solution = solve_problem(problem, norm, rank=rank)
+    with searching("solving", keep=out is not None) as look:
+        solution = solve_problem(problem, **options, progress=look)
     saved = None if out is None else solution.save(out)
     record = solution_record(solution) | {"file": str(file), "out": saved and str(saved)}
     if as_json:

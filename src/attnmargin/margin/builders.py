@@ -113,7 +113,8 @@ def _pairs(
     other = rank + (rank >= representative.unsqueeze(-1))
     wide = (*other.shape, X.shape[-1])
     first = tokens.gather(-2, representative[..., None, None].expand(*wide[:-2], 1, wide[-1]))
-    left = first - tokens.gather(-2, other.unsqueeze(-1).expand(wide))
+    # In place: the differences are as large as the tokens, or larger.
+    left = tokens.gather(-2, other.unsqueeze(-1).expand(wide)).neg_().add_(first)
     exists = torch.ones_like(other, dtype=torch.bool)
     if visible is not None:
         exists = visible.gather(-1, other) & visible.any(-1, keepdim=True)

@@ -50,7 +50,8 @@ class Status(StrEnum):
     LOCAL = "local"
 
 
-_STATUSES = np.array(list(Status), dtype=object)
+STATUSES = np.array(list(Status), dtype=object)
+CODES = {status: place for place, status in enumerate(Status)}
 
 
 def tolerance(norm: Norm, dtype: torch.dtype) -> float:
@@ -121,13 +122,18 @@ class Certificate(Summarised):
         return radius + self.primal + _ROUNDING / _ROUNDED * self.rounding
 
     @cached_property
-    def status(self) -> Any:
-        """A :class:`Status`, or a numpy array of them with the batch shape."""
-        code = torch.where(self.worst <= self.tolerance, 0, 2)
+    def code(self) -> Tensor:
+        """Each status as its place in :class:`Status`, int ``(*B,)``."""
+        good, bad = CODES[Status.OPTIMAL], CODES[Status.INACCURATE]
+        code = torch.where(self.worst <= self.tolerance, good, bad)
         none = torch.isinf(self.upper) & torch.isinf(self.primal)  # W is not finite
         proof = none & torch.isinf(self.lower) & (self.dual <= self.cancels)
-        code = torch.where(proof, 1, code)
-        statuses: NDArray[Any] = _STATUSES[code.cpu().numpy()]
+        return torch.where(proof, CODES[Status.INFEASIBLE], code)
+
+    @cached_property
+    def status(self) -> Any:
+        """A :class:`Status`, or a numpy array of them with the batch shape."""
+        statuses: NDArray[Any] = STATUSES[self.code.cpu().numpy()]
         return statuses
 
     def __getitem__(self, index: Any) -> "Certificate":

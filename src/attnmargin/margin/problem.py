@@ -20,6 +20,8 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.margin.norms import scaled_norm
 
+# From this many entries of left factors on, no second array of their size is made.
+_MANY = 1 << 22
 _ROWS = ("left", "query", "bound", "equality", "mask")
 # Position of a row that belongs to the graph of a last token, which stands in for its sequence.
 LAST_TOKEN = -2
@@ -91,16 +93,27 @@ class MarginProblem(Summarised):
     def apply(self, W: Tensor) -> Tensor:
         """Compute ``left_mᵀ W right_m``, ``(*B, M)``, for W of shape ``(*B, d, e)``."""
         image = self.query @ W.mT  # (*B, Q, d)
-        return (self._grouped(self.left) * image.unsqueeze(-2)).sum(-1).flatten(-2)
+        left = self._grouped(self.left)
+        if left.numel() >= _MANY:
+            return (left @ image.unsqueeze(-1)).flatten(-3)
+        return (left * image.unsqueeze(-2)).sum(-1).flatten(-2)
 
     def sizes(self, W: Tensor) -> Tensor:
         """Compute ``|left_m|ᵀ |W| |right_m|``, ``(*B, M)``: rounding of a row is relative to it."""
         image = self.query.abs() @ W.abs().mT
-        return (self._grouped(self.left).abs() * image.unsqueeze(-2)).sum(-1).flatten(-2)
+        left = self._grouped(self.left)
+        steps = max(_MANY * left.shape[-3] // max(left.numel(), 1), 1)
+        parts = zip(left.split(steps, -3), image.split(steps, -2), strict=True)
+        values = [(own.abs() * u.unsqueeze(-2)).sum(-1) for own, u in parts]
+        return torch.cat(values, -2).flatten(-2)
 
     def adjoint(self, dual: Tensor) -> Tensor:
         """Compute ``Σ_m dual_m left_m right_mᵀ``, ``(*B, d, e)``, for dual of shape ``(*B, M)``."""
-        keys = (self._grouped(self.left) * self._grouped(dual).unsqueeze(-1)).sum(-2)
+        left, factor = self._grouped(self.left), self._grouped(dual)
+        if left.numel() >= _MANY:
+            keys = (factor.unsqueeze(-2) @ left).squeeze(-2)
+        else:
+            keys = (left * factor.unsqueeze(-1)).sum(-2)
         return keys.mT @ self.query
 
     def lengths(self) -> Tensor:

@@ -13,7 +13,7 @@ from attnmargin.base.arrays import floats, integers
 from attnmargin.base.display import Summarised, range_words, shape_words, tally_words
 from attnmargin.base.errors import InaccurateError, InfeasibleError, InputError
 from attnmargin.base.npz import read_npz, write_npz
-from attnmargin.margin.certificate import Certificate, Status, certify
+from attnmargin.margin.certificate import CODES, STATUSES, Certificate, Status, certify
 from attnmargin.margin.explain import explain_infeasible
 from attnmargin.margin.norms import Norm, as_norm
 from attnmargin.margin.problem import LAST_TOKEN, MarginProblem
@@ -58,22 +58,26 @@ class Solution(Summarised):
         }
 
     @cached_property
-    def status(self) -> Any:
-        """A :class:`Status`; for a batch a numpy array of them, shape ``*B``."""
-        proved = self.certificate.status
+    def code(self) -> Tensor:
+        """Each status as its place in :class:`Status`, int ``(*B,)``, on the device."""
+        proved = self.certificate.code
         if self.rank_limit is None:
             return proved
-        low = (self.rank <= self.rank_limit).cpu().numpy()
-        feasible = (self.certificate.primal <= self.certificate.tolerance).cpu().numpy()
-        status = np.array(proved, dtype=object)
-        status[(status == Status.OPTIMAL) & ~low] = Status.INACCURATE
-        status[(status == Status.INACCURATE) & feasible & low] = Status.LOCAL
-        return status[()]
+        low = self.rank <= self.rank_limit
+        feasible = self.certificate.primal <= self.certificate.tolerance
+        optimal, bad = CODES[Status.OPTIMAL], CODES[Status.INACCURATE]
+        code = torch.where((proved == optimal) & ~low, bad, proved)
+        return torch.where((code == bad) & feasible & low, CODES[Status.LOCAL], code)
+
+    @cached_property
+    def status(self) -> Any:
+        """A :class:`Status`; for a batch a numpy array of them, shape ``*B``."""
+        return STATUSES[self.code.cpu().numpy()]
 
     @property
     def optimal(self) -> Tensor:
         """Whether each status is optimal, bool ``(*B,)``."""
-        return torch.as_tensor(np.asarray(self.status) == Status.OPTIMAL, device=self.W.device)
+        return self.code == CODES[Status.OPTIMAL]
 
     @property
     def feasible(self) -> Tensor:
@@ -89,7 +93,7 @@ class Solution(Summarised):
     @property
     def infeasible(self) -> Tensor:
         """Whether the multipliers prove that no weights satisfy all rows, bool ``(*B,)``."""
-        return torch.as_tensor(np.asarray(self.status) == Status.INFEASIBLE, device=self.W.device)
+        return self.code == CODES[Status.INFEASIBLE]
 
     @cached_property
     def value(self) -> Tensor:
@@ -176,13 +180,12 @@ class Solution(Summarised):
 
         The error explains the first failure.
         """
-        batch = self.problem.batch_shape
-        for index in self.problem.members():
-            status = self.status[index] if batch else self.status
-            if status not in (Status.OPTIMAL, Status.LOCAL):
-                where = f"problem {index[0] if len(index) == 1 else index}: " if batch else ""
-                raise self._failure(index, status, where)
-        return self
+        failed = (self.code != CODES[Status.OPTIMAL]) & (self.code != CODES[Status.LOCAL])
+        if not bool(failed.any()):
+            return self
+        index = tuple(failed.nonzero()[0].tolist())
+        where = f"problem {index[0] if len(index) == 1 else index}: " if index else ""
+        raise self._failure(index, STATUSES[int(self.code[index])], where)
 
     def _failure(self, index: tuple[int, ...], status: Status, where: str) -> Exception:
         if status == Status.INFEASIBLE:

@@ -1,6 +1,7 @@
 """The one entry point: norm and method in, certified solution out."""
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,21 +9,30 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, as_tensor, tiny
 from attnmargin.base.compiled import can_compile, check_compiled, one_thread
 from attnmargin.base.errors import InputError
-from attnmargin.margin.certificate import Status, certify
+from attnmargin.base.progress import Look, Watch
+from attnmargin.margin.certificate import certify
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.equalities import on_equalities
+from attnmargin.solvers.frobenius.fused import fits
+from attnmargin.solvers.frobenius.method import FUSED, LARGE_WORK, active_set_work, solve_frobenius
 from attnmargin.solvers.frobenius.method import METHODS as FROBENIUS_METHODS
-from attnmargin.solvers.frobenius.method import solve_frobenius
 from attnmargin.solvers.interior.lp import solve_lp
 from attnmargin.solvers.interior.nuclear import solve_nuclear
+from attnmargin.solvers.interior.schedule import ENOUGH
 from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 from attnmargin.solvers.settle import inaccurate, settled
+from attnmargin.solvers.working_set import by_working_sets
+
+# The methods for large problems, in the Frobenius and other norms; the latter from so many rows on.
+_LARGE, _LARGE_OTHERS, _LARGE_ROWS = "blocks", "working-set", 400
+# A working set up to this size is solved by the compiled method.
+_FEW_ROWS = 200
 
 
 @one_thread
@@ -33,15 +43,18 @@ def solve(
     warm_start: Solution | Array | None = None,
     method: str = "auto",
     rank: int | None = None,
+    time_limit: float | None = None,
+    progress: Look | None = None,
 ) -> Solution:
     """Solve a batch of margin problems exactly, each with a certificate.
 
         min ‖W‖   subject to   ⟨left_m right_mᵀ, W⟩ ≥ bound_m   (= bound_m on equality rows)
 
-    An active-set method finds the unique Frobenius solution, exact up to rounding (paper A,
-    (Att-SVM) and Lemma 1: it lives in span(token differences) × span(queries)). Interior-point
-    methods find the nuclear solution (paper A, (Att-SVM⋆)), which need not be unique, and the ℓp
-    solution (paper B, ℓp-AttSVM), to a certified gap of 1e-9.
+    An active-set method, or block ascent if the problem is large, finds the unique Frobenius
+    solution, exact up to rounding (paper A, (Att-SVM) and Lemma 1: it lives in span(token
+    differences) × span(queries)). Interior-point methods find the nuclear solution (paper A,
+    (Att-SVM⋆)), which need not be unique, and the ℓp solution (paper B, ℓp-AttSVM), to a certified
+    gap of 1e-9.
 
     The solvers compute in float64. The answer has the dtype and device of the problem, and the
     certificate checks the numbers as returned.
@@ -52,12 +65,18 @@ def solve(
             to 10 the solver reaches full accuracy; outside, the status says what it reached.
         warm_start: solution of a similar problem in any norm, or its multipliers ``(*B, M)`` in
             this one. It changes the time, not the answer.
-        method: "auto" uses the compiled method of the norm on the CPU ("active-set" for
-            Frobenius, else "interior"), and "lockstep" (batched torch) on other devices and for
-            members left inaccurate. "reference" is cvxpy with Clarabel: slow, but independent.
+        method: "auto" uses the compiled method of the norm on the CPU ("active-set" or, for large
+            problems, "blocks" for Frobenius, else "interior"). On a GPU it uses "fused" (Frobenius,
+            up to 128 rows, with Triton: one kernel for the batch). "lockstep" (batched torch) runs
+            on every device and solves what the others leave inaccurate. "reference" is cvxpy with
+            Clarabel: slow, but independent.
         rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
             rank ≤ m is the answer (paper A, Lemma 3). Otherwise the solver looks for a local
             solution, with status "local" and the gap to the convex bound.
+        time_limit: seconds after which "blocks" ends with the best W so far; its status is then
+            "inaccurate", and its certificate has the gap. Other methods run to their end.
+        progress: called by "blocks" with the number of rows, of those that hold and the gap so far;
+            returns true to end like a time limit.
 
     Returns:
         A :class:`Solution`. An infeasible problem does not raise: check ``status``, or call
@@ -73,24 +92,69 @@ def solve(
     """
     norm = as_norm(norm)
     _check(norm, method, rank)
-    warm = _warm(problem, norm, warm_start)
-    if method == "auto":
+    warm, watch = _warm(problem, norm, warm_start), Watch(time_limit, progress)
+    if method == _large_method(norm) or (method == "auto" and _is_large(problem, norm)):
+        solution = _solve_large(problem, norm, warm, watch)
+    elif method == "auto":
         solution = _solve_auto(problem, norm, warm)
     else:
         solution = _solve_by(problem, norm, warm, method)
     return solution if rank is None else _limited(solution, rank)
 
 
-def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
-    """Solve by the compiled method if it can run, and inaccurate members again from scratch."""
-    compiled, together = _methods(norm)
+def _is_large(problem: MarginProblem, norm: Norm) -> bool:
+    """Decide whether the method for large problems is faster: see docs/solvers.md."""
     usable = problem.left.device.type == "cpu" and can_compile()
-    solution = _solve_by(problem, norm, warm, compiled if usable else together)
+    if not usable or (isinstance(norm, Nuclear) and min(problem.shape) == 1):
+        return False
+    (d, e), Q = problem.shape, problem.query.shape[-2]
+    if _is_frobenius(norm):
+        return active_set_work(problem.M, (d, min(e, Q))) > LARGE_WORK
+    return problem.M > _LARGE_ROWS
+
+
+def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: Watch) -> Solution:
+    """Solve by block ascent; in other norms by working sets, from the Frobenius solution."""
+    check_compiled(_large_method(norm), problem.left.device)
+    from attnmargin.solvers.blocks.method import solve_blocks  # numba
+
+    start = None if warm is None else warm.dual
+    frobenius = solve_blocks(problem, start, watch)
+    if _is_frobenius(norm) or watch.over:
+        return _deliver(problem, norm, *frobenius)
+    answer = by_working_sets(problem, frobenius, partial(_solve_few, norm), watch)
+    return on_equalities(_deliver(problem, norm, *answer))
+
+
+def _solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough: float) -> Solution:
+    """Solve a working set; matrix products by torch are faster where there are many rows."""
+    compiled, together = INTERIOR_METHODS
+    warm = None if start is None else _warm(problem, norm, start)
+    method = together if problem.M > _FEW_ROWS else compiled
+    return _solve_by(problem, norm, warm, method, enough)
+
+
+def _large_method(norm: Norm) -> str:
+    return _LARGE if _is_frobenius(norm) else _LARGE_OTHERS
+
+
+def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
+    """Solve by the fastest method that can run, and inaccurate members again from scratch."""
+    fastest, together = _fastest(problem, norm), _methods(norm)[1]
+    solution = _solve_by(problem, norm, warm, fastest)
     if warm is not None and not _is_frobenius(norm):
-        solution = _second_opinion(solution, compiled if usable else together)
-    if usable:
+        solution = _second_opinion(solution, fastest)
+    if fastest != together:
         solution = _second_opinion(solution, together)
     return settled(solution)
+
+
+def _fastest(problem: MarginProblem, norm: Norm) -> str:
+    """Name the fastest method for a norm where the problem is."""
+    compiled, together = _methods(norm)
+    if _is_frobenius(norm) and fits(problem):
+        return FUSED
+    return compiled if problem.left.device.type == "cpu" and can_compile() else together
 
 
 def _limited(convex: Solution, rank: int) -> Solution:
@@ -118,8 +182,10 @@ def _is_frobenius(norm: Norm) -> bool:
     return isinstance(norm, Frobenius) or norm == Lp(2.0)
 
 
-def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str) -> Solution:
-    """Solve by one method."""
+def _solve_by(
+    problem: MarginProblem, norm: Norm, warm: Warm | None, method: str, enough: float = ENOUGH
+) -> Solution:
+    """Solve by one method; in lockstep, other norms than Frobenius to the gap ``enough``."""
     if method == "reference":
         return _deliver(problem, norm, *solve_reference(problem, norm))
     if method == _methods(norm)[0]:
@@ -131,9 +197,9 @@ def _solve_by(problem: MarginProblem, norm: Norm, warm: Warm | None, method: str
         name = FROBENIUS_METHODS[INTERIOR_METHODS.index(method)]
         return _deliver(problem, norm, *solve_frobenius(problem, None, name))
     if isinstance(norm, Lp):
-        answer = solve_lp(problem, norm.p, warm, method)
+        answer = solve_lp(problem, norm.p, warm, method, enough)
     else:
-        answer = solve_nuclear(problem, warm, method)
+        answer = solve_nuclear(problem, warm, method, enough)
     return on_equalities(_deliver(problem, norm, *answer))
 
 
@@ -141,7 +207,8 @@ def _check(norm: Norm, method: str, rank: int | None) -> None:
     """Raise InputError early if norm, method and rank do not fit together."""
     if not isinstance(norm, Frobenius | Nuclear | Lp):
         raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
-    methods = ("auto", *_methods(norm), "reference")
+    fused = (FUSED,) if _is_frobenius(norm) else ()
+    methods = ("auto", *_methods(norm), *fused, _large_method(norm), "reference")
     if method not in methods:
         needs = f"one of {', '.join(methods)} for the norm {norm.name}"
         raise InputError("method", repr(method), needs)
@@ -175,8 +242,7 @@ def _second_opinion(solution: Solution, method: str) -> Solution:
         return solution
     members = problem[doubtful]
     again = _solve_by(members, norm, None, method)
-    proved = torch.from_numpy(again.status != Status.INACCURATE).to(problem.left.device)
-    better = proved | (again.certificate.gap < solution.certificate.gap[doubtful])
+    better = ~inaccurate(again) | (again.certificate.gap < solution.certificate.gap[doubtful])
     W, dual, iterations = (x.clone() for x in (solution.W, solution.dual, solution.iterations))
     W[doubtful] = again.W.where(better[:, None, None], W[doubtful])
     dual[doubtful] = again.dual.where(better[:, None], dual[doubtful])

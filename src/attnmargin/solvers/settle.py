@@ -1,10 +1,9 @@
 """What is left to decide when a method has done what it can."""
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from attnmargin.margin.certificate import Status
+from attnmargin.margin.certificate import CODES, Status
 from attnmargin.margin.norms import Frobenius, Lp
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.polish import polished
@@ -29,8 +28,7 @@ def settled(solution: Solution) -> Solution:
 
 def inaccurate(solution: Solution) -> Tensor:
     """Find members with neither a solution nor a contradiction, bool ``(*B,)``."""
-    status = np.asarray(solution.status == Status.INACCURATE)
-    return torch.from_numpy(status).to(solution.W.device)
+    return solution.code == CODES[Status.INACCURATE]
 
 
 def _broken(solution: Solution) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.checks import check_whole
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.base.jsonl import json_lines
@@ -102,12 +103,24 @@ def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpu
     return corpus.part(order[count:]), corpus.part(order[:count])
 
 
-def balanced(corpus: Corpus, seed: int = 0) -> Corpus:
-    """Balance the classes by dropping random texts of the larger one."""
+def between_lengths(corpus: Corpus, least: int, most: int) -> Corpus:
+    """Keep the texts of ``least`` to ``most`` characters, both included."""
+    return corpus.part(i for i, text in enumerate(corpus.texts) if least <= len(text) <= most)
+
+
+def balanced(corpus: Corpus, seed: int = 0, most: int | None = None) -> Corpus:
+    """Balance the classes by dropping random texts of the larger one.
+
+    Args:
+        most: keep at most so many texts of either class; default: as many as the smaller has.
+    """
     rng = np.random.default_rng(seed_of("balance", base=seed))
     places = [rng.permutation(np.flatnonzero(corpus.labels == label)) for label in (0, 1)]
-    least = min(len(part) for part in places)
-    return corpus.part(np.sort(np.concatenate([part[:least] for part in places])))
+    count = min(len(part) for part in places)
+    if most is not None:
+        check_whole(most=most)
+        count = min(count, most)
+    return corpus.part(np.sort(np.concatenate([part[:count] for part in places])))
 
 
 def overlap(train: Corpus, test: Corpus) -> int:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import attnmargin as am
+from attnmargin.embeddings.statistics import TokenStatistics
+from attnmargin.text.tokens.importance import attention_rank
 from tests.texts import one_word_decides
 
 
@@ -32,3 +34,11 @@ def test_training_agrees_with_statistics(layers: int) -> None:
     assert record["accuracy"] == 1.0
     tokens = {found.row(int(s))["token"] for s in found.ranked("attended", 4)}
     assert tokens == {"superb", "lovely", "dull", "awful"}
+
+
+def test_ranks_of_attention_are_those_of_frequent_tokens() -> None:
+    known = TokenStatistics(np.array([9, 5, 1, 1]), np.array([1, 5, 9, 0]))
+    to_p = np.array([2.0, -1.0, 1.0, -9.0])  # |difference|: 0.8, 0, 0.8, and a rare token
+    rank, count = attention_rank(known, to_p, least=10)
+    assert count == 3
+    assert rank == pytest.approx(np.sqrt(3) / 2)  # ranks 3, 1, 2 beside 2.5, 1, 2.5

@@ -74,6 +74,22 @@ def test_a_stopped_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
         am.text.train_tokens(other, am.text.TokenRecipe(d=8, drops=(3,), batch=16), out=tmp_path)
 
 
+def test_scale_and_shift_are_trained_and_resumed(tmp_path: Path) -> None:
+    own = am.text.token_importance(one_word_decides(), am.text.Cleaning(least=1)).pieces
+    recipes = [
+        am.text.TokenRecipe(layers=2, d=8, epochs=epochs, batch=16, affine=True, start="paper")
+        for epochs in (2, 4)
+    ]
+    am.text.train_tokens(own, recipes[0], out=tmp_path)
+    later = am.text.train_tokens(own, recipes[1], out=tmp_path).model
+    whole = am.text.train_tokens(own, recipes[1]).model
+    for found, wanted, start in ((later.scale, whole.scale, 1.0), (later.shift, whole.shift, 0.0)):
+        assert found is not None
+        assert wanted is not None
+        assert torch.equal(found, wanted)
+        assert float((found.detach() - start).abs().max()) > 1e-3
+
+
 def test_errors_of_training() -> None:
     empty = am.text.Pieces(np.array([0]), np.array([0, 1, 1]), np.array([0, 1]), ["a"])
     with pytest.raises(am.InputError, match="pieces: got a sequence without tokens"):

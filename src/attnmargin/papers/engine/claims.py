@@ -65,6 +65,21 @@ def share_of(flags: Any) -> Measured:
     return Measured(share, error, own.size, (float(low), float(high)))
 
 
+def correlation_of(rank: float, count: int) -> Measured:
+    """Measure Spearman's rank correlation of ``count`` pairs, with Bonett and Wright's interval.
+
+    >>> correlation_of(0.5, 12)
+    Measured(value=0.5, error=0.265..., count=12, interval=(-0.142..., 0.846...))
+    """
+    if count < 4 or not np.isfinite(rank):
+        return Measured(finite(rank), count=count)
+    if abs(rank) >= 1.0:
+        return Measured(rank, 0.0, count)
+    spread = float(np.sqrt((1.0 + rank**2 / 2.0) / (count - 3)))  # of Fisher's z
+    low, high = (float(np.tanh(np.arctanh(rank) + sign * _WIDE * spread)) for sign in (-1, 1))
+    return Measured(rank, (1.0 - rank**2) * spread, count, (low, high))
+
+
 def least_of(values: Any) -> Measured:
     """Measure the least value: all of them are claimed, and there is no error."""
     own = np.asarray(values, dtype=float).ravel()

@@ -1,7 +1,5 @@
 """Large Frobenius problems: block ascent and conjugate gradients on a working set of rows."""
 
-import math
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,38 +8,46 @@ from torch import Tensor
 
 from attnmargin.base.compiled import one_thread, wanted_threads
 from attnmargin.base.kernels import Floats, Ints
+from attnmargin.base.progress import Watch
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.solvers.blocks.contradiction import contradiction
 from attnmargin.solvers.blocks.rows import Scaled, scaled
 from attnmargin.solvers.blocks.search import Search
-from attnmargin.solvers.frobenius.method import Answer, flatten, solve_frobenius
+from attnmargin.solvers.frobenius.method import (
+    Answer,
+    active_set_work,
+    flatten,
+    solve_frobenius,
+)
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 # Rounds in all, and rounds without progress after which the exact method is asked.
 _ROUNDS, _PATIENCE = 1000, 8
-# The exact method takes at most so many rows, and is asked at most so many times.
-_EXACT, _OPINIONS = 4000, 20
+# The exact method takes at most so many rows.
+_EXACT = 4000
+# It is faster than a round of ascent if its work is below this.
+_QUICK = 1e8
 # bᵀλ above this many times ‖W‖² suggests a contradiction; when none is found, the factor grows.
 _SUSPICIOUS, _GROWTH = 30.0, 8.0
 
 
 def solve_blocks(
-    problem: MarginProblem, start: Tensor | None = None, seconds: float | None = None
+    problem: MarginProblem, start: Tensor | None = None, watch: Watch | None = None
 ) -> Answer:
-    """Solve in float64, one problem at a time; return multipliers, W, outcome and iterations.
+    """Solve in float64, a problem per thread; return multipliers, W, outcome and iterations.
 
     Args:
         problem: rows with batch ``*B``, on the CPU.
         start: multipliers ``(*B, M)`` up to a factor.
-        seconds: time after which the best W so far is returned.
+        watch: says when to end with the best W so far.
     """
     flat, batch = flatten(problem), problem.batch_shape
     B = batch.numel()
     starts = [None] * B if start is None else list(start.reshape(B, problem.M).numpy())
-    end = math.inf if seconds is None else time.perf_counter() + seconds
+    watch = Watch() if watch is None else watch
 
     def one(b: int) -> tuple[Floats, Floats, int, int]:
-        return _solve(scaled(flat[b]), starts[b], end)
+        return _solve(scaled(flat[b]), starts[b], watch)
 
     with ThreadPoolExecutor(min(wanted_threads(), max(B, 1))) as pool:
         found = list(pool.map(one, range(B)))
@@ -57,69 +63,78 @@ def solve_blocks(
 
 
 @one_thread
-def _solve(own: Scaled, start: Floats | None, end: float) -> tuple[Floats, Floats, int, int]:
+def _solve(own: Scaled, start: Floats | None, watch: Watch) -> tuple[Floats, Floats, int, int]:
     """Solve one problem; return its multipliers, W, outcome and rounds."""
     dual = np.zeros(len(own.scale))
     if own.impossible >= 0:
         bound = own.P.bound[own.impossible] * own.scale[own.impossible]
-        dual[own.impossible] = 1.0 / bound
+        dual[own.impossible] = 1.0 / (bound * own.unit)
         return dual, np.zeros((own.P.left.shape[1], own.width)), INFEASIBLE, 0
     search = Search(own, start)
-    outcome = _search(search, end)
+    outcome = _search(search, watch)
     if outcome == INFEASIBLE:
-        dual = search.dual / own.scale
+        dual = search.dual / (own.scale * own.unit)
     elif search.norm > 0.0:
         dual = search.dual / (search.norm * own.scale)
     return dual, own.original(search.W), outcome, search.rounds
 
 
-def _search(search: Search, end: float) -> int:
+def _search(search: Search, watch: Watch) -> int:
     """Improve until the problem is solved, contradicts itself, or nothing helps."""
-    suspicious, opinions = _SUSPICIOUS, 0
+    suspicious, asked = _SUSPICIOUS, False
     while search.error > search.goal:
-        if search.rounds >= _ROUNDS or opinions > _OPINIONS or time.perf_counter() > end:
+        watch.tell(len(search.own.there), len(search.held), search.error)
+        if search.rounds >= _ROUNDS or watch.over:
             break
         if search.excess > suspicious:
             suspicious *= _GROWTH
             if _contradicts(search):
                 return INFEASIBLE
-        if search.waited < _PATIENCE:
+        tired = search.waited >= _PATIENCE
+        if not tired and (asked or not _quick(search)):
             search.round()
+            asked = False
             continue
-        whole = len(search.own.there) <= _EXACT
-        outcome, opinions = _exact(search), opinions + 1
-        if outcome == INFEASIBLE or (outcome == SOLVED and whole):
+        rows, outcome = _exact(search)
+        if outcome == INFEASIBLE or (outcome == SOLVED and rows == len(search.own.there)):
             return outcome
-        if outcome == STALLED:
+        if outcome == STALLED or (tired and search.waited):
             break
+        asked = search.waited > 0
     if search.error <= search.goal:
         return SOLVED
     search.return_to_best()
     return STALLED
 
 
+def _quick(search: Search) -> bool:
+    """Decide whether the active-set method on the live rows is faster than a round of ascent."""
+    return search.rounds > 0 and active_set_work(len(search.live), search.W.shape) < _QUICK
+
+
 def _contradicts(search: Search) -> bool:
     """Look for a proof that no W exists; if there is one, it becomes the multipliers."""
     proof = contradiction(search.own, search.held, search.dual[search.held])
     if proof is None:
-        few = len(search.held) <= _EXACT
-        return few and _exact(search) == INFEASIBLE
+        return _exact(search)[1] == INFEASIBLE
     search.set_dual(*proof)
     return True
 
 
-def _exact(search: Search) -> int:
-    """Solve the rows that hold, or nearly do, by the active-set method, and go on from there."""
-    rows = search.critical(_EXACT)
+def _exact(search: Search) -> tuple[int, int]:
+    """Solve the rows that hold, or nearly do, by the active-set method, and go on from there.
+
+    Return how many these are, and the outcome.
+    """
+    rows = search.live if _quick(search) else search.critical(_EXACT)
     if not len(rows):
-        return STALLED
+        return 0, STALLED
     dual, W, outcome = _active_set(search, rows)
     if outcome == INFEASIBLE:
         search.set_dual(rows, dual)
     elif outcome == SOLVED:
         search.start_from(rows, dual * float(np.linalg.norm(W)), W)
-        search.waited = 0
-    return outcome
+    return len(rows), outcome
 
 
 def _active_set(search: Search, rows: Ints) -> tuple[Floats, Floats, int]:

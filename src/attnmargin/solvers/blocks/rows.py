@@ -60,6 +60,7 @@ class Scaled:
     P: Rows
     there: Ints  # rows that exist and are not zero
     scale: Floats  # (M,): a row of the original is this times the scaled one
+    unit: float  # W of the original is this times the scaled one
     basis: Floats | None  # (e, r): orthonormal, the queries are coordinates in it
     impossible: int  # a row 0 ≥ b that no W satisfies, or −1
 
@@ -84,8 +85,8 @@ class Scaled:
         return Live(rows, np.append(first, len(rows)), owner)
 
     def original(self, W: Floats) -> Floats:
-        """Return W for the queries as they were given."""
-        return W if self.basis is None else product(W, self.basis.T)
+        """Return W for the queries and bounds as they were given."""
+        return self.unit * (W if self.basis is None else product(W, self.basis.T))
 
 
 def scaled(problem: MarginProblem) -> Scaled:
@@ -105,10 +106,14 @@ def scaled(problem: MarginProblem) -> Scaled:
     if by_query is not None:
         scale = scale * by_query.repeat_interleave(problem.M // len(query))
     query, basis = _coordinates(query)
-    rows = (left, query, bound / scale, problem.equality, long.square(), wide.square())
+    bound = bound / scale
+    unit = _powers(bound.abs().amax()) if problem.M else None
+    if unit is not None:
+        bound = bound / unit
+    rows = (left, query, bound, problem.equality, long.square(), wide.square())
     P = Rows(*(x.contiguous().numpy() for x in rows))
     there = (problem.mask & ~zero).nonzero().flatten().numpy()
-    return Scaled(P, there, scale.numpy(), basis, impossible)
+    return Scaled(P, there, scale.numpy(), 1.0 if unit is None else float(unit), basis, impossible)
 
 
 def _powers(length: Tensor) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Frobenius norm: prepares plain arrays for the compiled or the torch method."""
+"""Frobenius norm: prepares plain arrays for the compiled, the torch or the GPU method."""
 
 from dataclasses import replace
 
@@ -8,10 +8,14 @@ from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
 from attnmargin.margin.problem import MarginProblem, RowNames
+from attnmargin.solvers.frobenius.fused import check_fused, solve_fused
 from attnmargin.solvers.frobenius.lockstep import solve_lockstep
 
 METHODS = ("active-set", "lockstep")
+FUSED = "fused"
 FROBENIUS_KERNEL = "attnmargin.solvers.frobenius.active_set"
+# Work of the active-set method from which on block ascent is faster.
+LARGE_WORK = 5e7
 
 Answer = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -22,11 +26,20 @@ def solve_frobenius(problem: MarginProblem, start: Tensor | None, method: str) -
     flat = flatten(problem)
     if start is not None:
         start = start.reshape(batch.numel(), problem.M)
-    answer = solve_lockstep(flat) if method == "lockstep" else _solve_compiled(flat, start)
+    if method == FUSED:
+        check_fused(flat)
+        answer = solve_fused(flat)
+    else:
+        answer = solve_lockstep(flat) if method == "lockstep" else _solve_compiled(flat, start)
     dual, W, outcome, iterations = (part.unflatten(0, batch or (1,)) for part in answer)
     if not batch:
         return dual[0], W[0], outcome[0], iterations[0]
     return dual, W, outcome, iterations
+
+
+def active_set_work(rows: int, shape: tuple[int, ...]) -> float:
+    """Estimate the work of the active-set method: the rows times the square of those that hold."""
+    return float(rows) * min(rows, shape[0] * shape[1]) ** 2
 
 
 def flatten(problem: MarginProblem) -> MarginProblem:

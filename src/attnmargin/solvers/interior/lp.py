@@ -12,7 +12,7 @@ because far from 2 it converges only from a good start.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import Answer
 from attnmargin.solvers.interior.schedule import (
     CAREFUL_PART,
+    ENOUGH,
     LARGEST_WEIGHT,
     LEAST_CENTRED,
     LP_LEAST_RATIO,
@@ -32,6 +33,7 @@ from attnmargin.solvers.interior.schedule import (
     TINY,
     power_at,
 )
+from attnmargin.solvers.interior.shared import SharedQueries, shared_queries
 from attnmargin.solvers.interior.walk import (
     Members,
     UnitRows,
@@ -75,12 +77,21 @@ def _times(A: Tensor, x: Tensor) -> Tensor:
     return (A @ x.unsqueeze(-1)).squeeze(-1)
 
 
+class _Shared(NamedTuple):
+    """Left factors ``(M, d)`` of one large problem, and the queries that its rows share."""
+
+    left: Tensor
+    queries: SharedQueries
+
+
 class _Iteration:
     """A point, and Newton's system there for a given p."""
 
-    def __init__(self, p: float, goal: float, rows: _Rows, point: _Point) -> None:
+    def __init__(
+        self, p: float, goal: float, rows: _Rows, point: _Point, shared: "_Shared | None" = None
+    ) -> None:
         self.p, self.q, self.final = p, p / (p - 1.0), p == goal
-        self.rows, self.point = rows, point
+        self.rows, self.point, self.shared = rows, point, shared
         self.V = _times(rows.A.mT, point.dual)
         self.W = _gradient(self.V, self.q)[0] if p < 2.0 else point.W
         self.values = _times(rows.A, self.W)
@@ -114,7 +125,12 @@ class _Iteration:
             self.weight = 1.0 / curvature.clamp_min(1.0 / LARGEST_WEIGHT)
             bend, self.residual = (p - 2.0) / (p - 1.0) / norm**2, self.V - gradient
         self.bend = bend
-        schur = (A * self.weight.unsqueeze(-2)) @ A.mT
+        if self.shared is None:
+            schur = (A * self.weight.unsqueeze(-2)) @ A.mT
+        else:
+            left, queries = self.shared
+            weight = self.weight.reshape(left.shape[-1], -1)
+            schur = queries.weighted_products(left, weight).unsqueeze(0)
         schur += (bend * self.values).unsqueeze(-1) * self.values.unsqueeze(-2)
         diagonal = schur.diagonal(dim1=-2, dim2=-1)
         least = REGULAR * diagonal
@@ -174,9 +190,16 @@ def _start(p: float, unit: UnitRows) -> _Point:
     return _Point(scale * dual, slack, (scale.unsqueeze(-1) * W).flatten(-2))
 
 
-def solve_lp(problem: MarginProblem, p: float, warm: Warm | None, method: str) -> Answer:
-    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations."""
-    walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
+def solve_lp(
+    problem: MarginProblem, p: float, warm: Warm | None, method: str, enough: float = ENOUGH
+) -> Answer:
+    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations.
+
+    In lockstep, problems end at the relative gap ``enough``.
+    """
+    walk: Walk = _walk_compiled
+    if method == "lockstep":
+        walk = partial(_walk_together, enough=enough)
     first = 2.0 if warm is None or warm.p is None or (warm.p < 2.0) != (p < 2.0) else warm.p
     return solve_from_frobenius(
         problem, warm, method, partial(_solve_members, walk, first, p), _KERNEL
@@ -195,17 +218,18 @@ def _solve_members(
 
 
 def _walk_together(
-    unit: UnitRows, start: _Point, powers: tuple[float, float]
+    unit: UnitRows, start: _Point, powers: tuple[float, float], enough: float = ENOUGH
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Walk all problems in lockstep; return multipliers, W and iterations."""
-    p = powers[1]
-    A = (unit.left.unsqueeze(-1) * unit.right(unit.query).unsqueeze(-2)).flatten(-2)
-    rows = _Rows(A, unit.b, unit.free)
+    p, right = powers[1], unit.right(unit.query)
+    A = (unit.left.unsqueeze(-1) * right.unsqueeze(-2)).flatten(-2)
+    rows, queries = _Rows(A, unit.b, unit.free), shared_queries(right)
+    shared = None if queries is None else _Shared(unit.left[0], queries)
 
     def visit(rows: _Rows, point: _Point, k: int, careful: bool) -> _Iteration:
-        return _Iteration(power_at(*powers, k, careful), p, rows, point)
+        return _Iteration(power_at(*powers, k, careful), p, rows, point, shared)
 
-    point, steps = follow_path(visit, rows, start)
+    point, steps = follow_path(visit, rows, start, enough=enough)
     return point.dual, _Iteration(p, p, rows, point).W, steps
 
 

@@ -25,12 +25,14 @@ from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import Answer
 from attnmargin.solvers.interior.schedule import (
     CAREFUL_PART,
+    ENOUGH,
     LEAST_CENTRED,
     NUCLEAR_LEAST_RATIO,
     NUCLEAR_STAY_INSIDE,
     REGULAR,
     TINY,
 )
+from attnmargin.solvers.interior.shared import SharedQueries, shared_queries
 from attnmargin.solvers.interior.walk import (
     Members,
     UnitRows,
@@ -85,8 +87,8 @@ def _symmetric(x: Tensor) -> Tensor:
 class _Iteration:
     """Quantities at one point that predictor and corrector share, in the eigenbasis of F."""
 
-    def __init__(self, rows: _Rows, point: _Point) -> None:
-        self.rows, self.point = rows, point
+    def __init__(self, rows: _Rows, point: _Point, shared: SharedQueries | None = None) -> None:
+        self.rows, self.point, self.shared = rows, point, shared
         image = rows.gram @ (point.dual.unsqueeze(-1) * rows.z)  # U M, (B, M, q)
         inner = _symmetric((point.dual.unsqueeze(-1) * rows.z).mT @ image)  # MᵀM
         squares, self.basis = torch.linalg.eigh(inner)
@@ -115,11 +117,15 @@ class _Iteration:
     def factor(self) -> None:
         """Factor the Schur matrix in λ by LU."""
         rows, point = self.rows, self.point
-        outer = self.c.unsqueeze(-1) * self.z.unsqueeze(-2)
-        self.both = outer + outer.mT  # −∂F/∂λ_i, (B, M, q, q)
-        turned = self.both @ self.Y.unsqueeze(-3)
-        turned = (turned + turned.mT) / self.sums.unsqueeze(-3)
-        schur = self.both.flatten(-2) @ turned.flatten(-2).mT
+        if self.shared is None:
+            outer = self.c.unsqueeze(-1) * self.z.unsqueeze(-2)
+            both = outer + outer.mT  # −∂F/∂λ_i, (B, M, q, q)
+            turned = both @ self.Y.unsqueeze(-3)
+            turned = (turned + turned.mT).div_(self.sums.unsqueeze(-3))
+            schur = both.flatten(-2) @ turned.flatten(-2).mT
+        else:
+            own = (x[0] for x in (self.c, self.z, self.Y, self.sums, self.basis))
+            schur = self.shared.symmetric_products(*own).unsqueeze(0)
         schur += 2.0 * rows.gram * (self.z @ self.Y @ self.z.mT)
         diagonal = schur.diagonal(dim1=-2, dim2=-1)
         # Equal rows would make the matrix singular at the end of the path.
@@ -139,7 +145,7 @@ class _Iteration:
             aim = aim - before.dual * before.slack
             curve = 2.0 * ((before.image @ before.Y) * self.z).sum(-1)
         scaled = 2.0 * target / self.sums
-        rest = (self.both * scaled.unsqueeze(-3)).sum((-2, -1))
+        rest = 2.0 * ((self.c @ scaled) * self.z).sum(-1)
         centre = (aim / point.dual).where(~rows.free, 0.0)
         right = (rows.b + centre - rest - curve).unsqueeze(-1)
         dual = torch.linalg.lu_solve(self.lu, self.pivots, right)[..., 0]
@@ -214,9 +220,16 @@ def _start(unit: UnitRows, query: Tensor) -> _Point:
     return _Point(inside * dual, slack, 0.5 * scale.unsqueeze(-1) * identity)
 
 
-def solve_nuclear(problem: MarginProblem, warm: Warm | None, method: str) -> Answer:
-    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations."""
-    walk = {"interior": _walk_compiled, "lockstep": _walk_together}[method]
+def solve_nuclear(
+    problem: MarginProblem, warm: Warm | None, method: str, enough: float = ENOUGH
+) -> Answer:
+    """Solve in float64; return multipliers ``(*B, M)``, W, outcome and iterations.
+
+    In lockstep, problems end at the relative gap ``enough``.
+    """
+    walk: Walk = _walk_compiled
+    if method == "lockstep":
+        walk = partial(_walk_together, enough=enough)
     return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk), _KERNEL)
 
 
@@ -234,10 +247,17 @@ def _solve_members(
     return dual / (unit.length * size), W, steps
 
 
-def _walk_together(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor, Tensor, Tensor]:
+def _walk_together(
+    unit: UnitRows, query: Tensor, start: _Point, enough: float = ENOUGH
+) -> tuple[Tensor, Tensor, Tensor]:
     """Walk all problems in lockstep; return multipliers, Y and iterations."""
     rows = _Rows(unit.left @ unit.left.mT, unit.right(query), unit.b, unit.free)
-    point, steps = follow_path(lambda rows, point, *_: _Iteration(rows, point), rows, start)
+    shared = shared_queries(rows.z)
+
+    def visit(rows: _Rows, point: _Point, *_: object) -> _Iteration:
+        return _Iteration(rows, point, shared)
+
+    point, steps = follow_path(visit, rows, start, enough=enough)
     return point.dual, point.Y, steps
 
 

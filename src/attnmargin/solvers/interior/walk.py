@@ -7,10 +7,17 @@ from typing import Protocol, Self, TypeVar, final
 import torch
 from torch import Tensor
 
-from attnmargin.base.compiled import compile_together
+from attnmargin.base.compiled import can_compile, compile_together
 from attnmargin.margin.norms import Frobenius, scaled_norm
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.solvers.frobenius.method import FROBENIUS_KERNEL, Answer, flatten, solve_frobenius
+from attnmargin.solvers.frobenius.method import (
+    FROBENIUS_KERNEL,
+    LARGE_WORK,
+    Answer,
+    active_set_work,
+    flatten,
+    solve_frobenius,
+)
 from attnmargin.solvers.interior.schedule import (
     CAREFUL_ITERATIONS,
     ENOUGH,
@@ -22,6 +29,8 @@ from attnmargin.solvers.outcome import INFEASIBLE
 
 # A multiplier below this share of the largest belongs to a row that is not tight.
 _COUNTS = 1e-6
+# From this many rows on, walking in lockstep to the Frobenius solution is slow.
+_MANY = 200
 # The compiled and the torch method, each with its counterpart for the Frobenius norm.
 _FROBENIUS = {"interior": "active-set", "lockstep": "lockstep"}
 METHODS = ("interior", "lockstep")
@@ -58,13 +67,17 @@ Look = Callable[[Rows, Point, int, bool], Visit[Point]]
 
 
 def follow_path(
-    visit: Look[Rows, Point], rows: Rows, start: Point, careful: bool = False
+    visit: Look[Rows, Point],
+    rows: Rows,
+    start: Point,
+    careful: bool = False,
+    enough: float = ENOUGH,
 ) -> tuple[Point, Tensor]:
     """Follow the central path; return the best point of every member, and its iterations.
 
-    ``visit`` evaluates a point in iteration k. A finished problem leaves the batch; one that stops
-    improving keeps its best point. In nearly infeasible problems, long steps sometimes jam at the
-    boundary. Those problems are solved again with short steps.
+    ``visit`` evaluates a point in iteration k. A problem whose gap is small enough leaves the
+    batch; one that stops improving keeps its best point. In nearly infeasible problems, long steps
+    sometimes jam at the boundary. Those problems are solved again with short steps.
     """
     everything, point = rows, start
     size = len(getattr(point, fields(point)[0].name))
@@ -78,16 +91,16 @@ def follow_path(
         better = gap < record[place]
         record[place] = torch.minimum(gap, record[place])
         best.put(place[better], point.take(better))
-        live = (gap > ENOUGH) & (better | (record[place] > GOOD))
+        live = (gap > enough) & (better | (record[place] > max(GOOD, enough)))
         if not bool(live.any()):
             break
         iterations[place[live]] += 1
         point = now.next(careful)
         if not bool(live.all()):
             rows, point, place = rows.take(live), point.take(live), place[live]
-    stuck = record > GOOD
+    stuck = record > max(GOOD, enough)
     if not careful and bool(stuck.any()):
-        again = follow_path(visit, everything.take(stuck), start.take(stuck), careful=True)
+        again = follow_path(visit, everything.take(stuck), start.take(stuck), True, enough)
         best.put(stuck, again[0])
         iterations[stuck] += again[1]
     return best, iterations
@@ -123,7 +136,7 @@ def solve_from_frobenius(
     start = None if warm is None else warm.rows()
     if method == "interior":
         compile_together(FROBENIUS_KERNEL, kernel)
-    frobenius = solve_frobenius(problem, start, _FROBENIUS[method])
+    frobenius = _frobenius(problem, start, _FROBENIUS[method])
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
@@ -138,6 +151,17 @@ def solve_from_frobenius(
         iterations[todo] += steps
     dual, W = dual.reshape(*batch, problem.M), W.reshape(*batch, *problem.shape)
     return dual, W, outcome.reshape(batch), iterations.reshape(batch)
+
+
+def _frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
+    """Solve in the Frobenius norm, many rows by a compiled method where it can run."""
+    if problem.M < _MANY or problem.left.device.type != "cpu" or not can_compile():
+        return solve_frobenius(problem, start, method)
+    if active_set_work(problem.M, problem.shape) < LARGE_WORK:
+        return solve_frobenius(problem, start, "active-set")
+    from attnmargin.solvers.blocks.method import solve_blocks  # numba
+
+    return solve_blocks(problem)
 
 
 def _guess(members: MarginProblem, warm: Warm, dual: Tensor, todo: Tensor) -> Tensor:

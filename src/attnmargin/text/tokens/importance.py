@@ -97,7 +97,7 @@ class TokenImportance(Summarised):
         frequent = own.count >= least
         same = sign_agreement(own, to_v, least, difference)
         with_v = spearmanr(to_v[frequent], own.difference[frequent])[0]
-        with_p = spearmanr(to_p[frequent], np.abs(own.difference[frequent]))[0]
+        with_p, _ = attention_rank(own, to_p, least)
         return {
             "seen at least": least,
             "difference above": difference,
@@ -120,6 +120,17 @@ def sign_agreement(
     x = np.nan_to_num(statistics.difference)
     decisive = (statistics.count >= least) & (np.abs(x) > difference)
     return np.sign(to_v[decisive]) == np.sign(x[decisive])
+
+
+def attention_rank(
+    statistics: TokenStatistics, to_p: NDArray[Any], least: int = FREQUENT
+) -> tuple[float, int]:
+    """Correlate the ranks of ⟨E_s, p⟩ and |posterior difference| of frequent tokens; count them."""
+    from scipy.stats import spearmanr
+
+    frequent = statistics.count >= least
+    rank = spearmanr(to_p[frequent], np.abs(statistics.difference[frequent]))[0]
+    return float(rank), int(frequent.sum())
 
 
 def _number(value: Any) -> float | None:

@@ -8,6 +8,21 @@ from torch.nn import functional as F
 
 from attnmargin.base.errors import InputError
 
+# Lengths of p and v at the start: short enough for LayerNorm, or as the paper prints them.
+SHORT, PAPER = "short", "paper"
+
+
+def check_model(layers: int, affine: bool, start: str) -> None:
+    """Raise InputError unless a token model can have these options."""
+    if layers not in (1, 2):
+        raise InputError("layers", repr(layers), "1 or 2")
+    if not isinstance(affine, bool):
+        raise InputError("affine", repr(affine), "True or False")
+    if affine and layers == 1:
+        raise InputError("affine", "True with one layer", "two layers, which have a LayerNorm")
+    if start not in (SHORT, PAPER):
+        raise InputError("start", repr(start), f"{SHORT!r} or {PAPER!r}")
+
 
 @final
 class TokenModel(nn.Module):
@@ -18,6 +33,11 @@ class TokenModel(nn.Module):
     Token ids are below ``vocabulary``; the id ``vocabulary`` itself is padding. Initialisation
     follows the paper: ``E_s, p ~ N(0, I/d)``, v of length one. LayerNorm scales every E′_s to
     length √d, so with two layers p and v start shorter by √d: the products start equally small.
+
+    Args:
+        affine: train a scale and a shift in LayerNorm, as ``torch.nn.LayerNorm`` does. They start
+            at one and zero.
+        start: "short", as above, or "paper": p and v as long as with one layer.
 
     The order of tokens does not matter. A token that occurs c times acts as one token with log c
     added to its scores, so ``f`` needs only the distinct tokens and their ``counts``.
@@ -32,15 +52,18 @@ class TokenModel(nn.Module):
         True
     """
 
-    def __init__(self, vocabulary: int, d: int, layers: int = 1) -> None:
+    def __init__(
+        self, vocabulary: int, d: int, layers: int = 1, *, affine: bool = False, start: str = SHORT
+    ) -> None:
         super().__init__()
-        if layers not in (1, 2):
-            raise InputError("layers", repr(layers), "1 or 2")
+        check_model(layers, affine, start)
         self.vocabulary, self.layers = vocabulary, layers
-        length = 1.0 if layers == 1 else d**-0.5  # of p and v
+        length = d**-0.5 if layers == 2 and start == SHORT else 1.0  # of p and v
         self.E = nn.Parameter(torch.randn(vocabulary, d) / d**0.5)
         self.p = nn.Parameter(torch.randn(d) / d**0.5 * length)
         self.v = nn.Parameter(F.normalize(torch.randn(d), dim=0) * length)
+        self.scale = nn.Parameter(torch.ones(d)) if affine else None
+        self.shift = nn.Parameter(torch.zeros(d)) if affine else None
 
     def forward(self, ids: Tensor, counts: Tensor | None = None) -> Tensor:
         """Compute ``f`` for sequences ``(B, T)`` with ``counts``, which are ignored at padding."""
@@ -59,8 +82,9 @@ class TokenModel(nn.Module):
         if self.layers == 1:  # look up products per vocabulary entry: no vector is gathered
             return (self.E @ self.p)[ids], (self.E @ self.v)[ids]
         x = F.embedding(ids, self.E)
-        mixed = F.scaled_dot_product_attention(x, x, x, log_counts[:, None, :], scale=1.0)
-        x = F.layer_norm(mixed + x, x.shape[-1:])
+        # No row is −∞ throughout, so the plain softmax is safe, and quicker than torch's attention.
+        mixed = torch.softmax(torch.baddbmm(log_counts[:, None, :], x, x.mT), -1) @ x
+        x = F.layer_norm(mixed + x, x.shape[-1:], self.scale, self.shift)
         return x @ self.p, x @ self.v
 
     @torch.no_grad()

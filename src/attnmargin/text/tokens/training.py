@@ -21,7 +21,7 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.text.batches import Batches
 from attnmargin.text.epochs import epoch_row, resume, run_epochs
 from attnmargin.text.pieces import Pieces
-from attnmargin.text.tokens.models import TokenModel
+from attnmargin.text.tokens.models import SHORT, TokenModel, check_model
 
 Look = Callable[["TokenRun"], None]
 
@@ -40,6 +40,8 @@ class TokenRecipe:
     decay: float = 1e-2  # weight decay of AdamW
     seed: int = 0
     parts: int = 4  # sub-batches of texts of similar length, computed one after the other
+    affine: bool = False  # LayerNorm of two layers with a trained scale and shift
+    start: str = SHORT  # with two layers, "short" p and v or those of the "paper"
 
     def __post_init__(self) -> None:
         check_whole(d=self.d, batch=self.batch, epochs=self.epochs, parts=self.parts)
@@ -47,8 +49,7 @@ class TokenRecipe:
             raise InputError("drops", repr(self.drops), "a tuple of epochs")
         for drop in self.drops:
             check_whole(drops=drop)
-        if self.layers not in (1, 2):
-            raise InputError("layers", repr(self.layers), "1 or 2")
+        check_model(self.layers, self.affine, self.start)
         if not isinstance(self.lr, int | float) or not 0.0 < self.lr < float("inf"):
             raise InputError("lr", repr(self.lr), "a positive number")
         if not isinstance(self.decay, int | float) or not 0.0 <= self.decay < float("inf"):
@@ -123,8 +124,11 @@ def train_tokens(
         raise InputError("pieces", "ids outside of the vocabulary", f"ids from 0 to {S - 1}")
     with torch.random.fork_rng(devices=[] if target.type == "cpu" else [target]):
         torch.manual_seed(seed_of("token model", base=own.seed))
-        run = TokenRun(TokenModel(S, own.d, own.layers).to(target), own, data=pieces.digest())
-    optimiser = torch.optim.AdamW(run.model.parameters(), lr=own.lr, weight_decay=own.decay)
+        model = TokenModel(S, own.d, own.layers, affine=own.affine, start=own.start)
+    run = TokenRun(model.to(target), own, data=pieces.digest())
+    optimiser = torch.optim.AdamW(
+        run.model.parameters(), lr=own.lr, weight_decay=own.decay, fused=True
+    )
     save = resume(run, out, lambda tensors: _load(run, optimiser, tensors))
     data = _Bags(pieces, target)
 
@@ -203,7 +207,5 @@ def _load(run: TokenRun, optimiser: torch.optim.AdamW, tensors: dict[str, Tensor
     )
     for name, x in run.model.named_parameters():
         keys = ("step", "exp_avg", "exp_avg_sq")
-        optimiser.state[x] = {key: tensors[f"{key}.{name}"].clone() for key in keys}
-        optimiser.state[x]["step"] = optimiser.state[x]["step"].reshape(()).cpu()
-        for key in keys[1:]:
-            optimiser.state[x][key] = optimiser.state[x][key].to(x.device)
+        state = {key: tensors[f"{key}.{name}"].clone().to(x.device) for key in keys}
+        optimiser.state[x] = state | {"step": state["step"].reshape(())}

@@ -1,0 +1,114 @@
+"""Large problems in any norm: solve few rows, add those that are violated, and solve again.
+
+The solution of some of the rows is the solution of all once it satisfies the others: its
+multipliers, with zeros for the other rows, prove that nothing is shorter. The first rows are those
+that nearly hold in the Frobenius solution.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from attnmargin.base.progress import Watch
+from attnmargin.margin.norms import Frobenius
+from attnmargin.margin.problem import MarginProblem, margin_problem
+from attnmargin.margin.solution import Solution
+from attnmargin.solvers.frobenius.method import Answer, flatten
+from attnmargin.solvers.interior.schedule import ENOUGH
+from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
+
+# Rows with a slack below these shares of their bound join the first rows, and later ones.
+_FIRST, _LATER = 0.05, 0.02
+# A violation below this share of the bound is none.
+_NOTHING = 1e-12
+# While rows are still to be found, a solution with this gap will do; then rows with a slack below
+# this share stay.
+_COARSE, _KEPT = 1e-2, 0.05
+_ROUNDS = 60
+
+# Solves some rows, from their multipliers if there are any, to a relative gap.
+SolveRows = Callable[[MarginProblem, Tensor | None, float], Solution]
+
+
+def by_working_sets(
+    problem: MarginProblem, frobenius: Answer, solve_rows: SolveRows, watch: Watch
+) -> Answer:
+    """Solve every problem of a batch; return multipliers, W, outcome and iterations.
+
+    Args:
+        problem: rows with batch ``*B``.
+        frobenius: answers in the Frobenius norm; a proof of infeasibility holds in every norm.
+        solve_rows: solves a problem with few rows.
+        watch: says when to end with the best W so far.
+    """
+    flat, batch = flatten(problem), problem.batch_shape
+    dual, W, outcome, iterations = (
+        part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
+    )
+    for b in range(batch.numel()):
+        if int(outcome[b]) != INFEASIBLE and bool(W[b].any()):
+            found = _solve(flat[b], W[b], solve_rows, watch)
+            dual[b], W[b], outcome[b] = found[0], found[1], found[2]
+            iterations[b] += found[3]
+    shapes = (problem.M,), problem.shape, (), ()
+    parts = zip((dual, W, outcome, iterations), shapes, strict=True)
+    dual, W, outcome, iterations = (part.reshape((*batch, *shape)) for part, shape in parts)
+    return dual, W, outcome, iterations
+
+
+def _solve(
+    problem: MarginProblem, frobenius: Tensor, solve_rows: SolveRows, watch: Watch
+) -> tuple[Tensor, Tensor, int, int]:
+    """Solve one feasible problem, in float64, from its Frobenius solution ``(d, e)``."""
+    chosen = _near(problem, frobenius, _FIRST)
+    iterations, enough = 0, _COARSE
+    warm: Tensor | None = None
+    for _ in range(_ROUNDS):
+        found = solve_rows(_some(problem, chosen), warm, enough)
+        dual = torch.zeros_like(problem.bound)
+        dual[chosen] = found.dual
+        iterations += int(found.iterations)
+        missing = _missing(problem, found.W)
+        gap = max(float(found.certificate.gap), float(missing.max()))
+        watch.tell(problem.M, int((found.dual != 0).sum()), gap)
+        right = not bool((missing > _NOTHING).any())
+        if watch.over or (right and enough < _COARSE):
+            break
+        if enough == _COARSE and not bool(((missing > 0) & ~chosen).any()):
+            enough, chosen = ENOUGH, _near(problem, found.W, _KEPT)
+        chosen = chosen | (missing > -_LATER)
+        warm = dual[chosen]
+    outcome = SOLVED if right and enough < _COARSE else STALLED
+    return dual, found.W if right else _lifted(problem, found.W), outcome, iterations
+
+
+def _missing(problem: MarginProblem, W: Tensor) -> Tensor:
+    """Compute what rows miss, relative to their bound or ``‖a‖ ‖W‖``, ``(M,)``; negative: slack."""
+    missing = problem.bound - problem.apply(W)
+    missing = missing.abs().where(problem.equality, missing)
+    size = problem.lengths() * Frobenius().value(W)
+    scale = problem.bound.abs().where(problem.bound != 0, size)
+    return (missing / scale.clamp_min(1e-300)).where(problem.mask & (size > 0), -torch.inf)
+
+
+def _near(problem: MarginProblem, W: Tensor, share: float) -> Tensor:
+    """Mark equalities, and inequalities with little slack, bool ``(M,)``."""
+    return (problem.equality & problem.mask) | (_missing(problem, W) > -share)
+
+
+def _some(problem: MarginProblem, chosen: Tensor) -> MarginProblem:
+    """Take the chosen rows, each with its own query."""
+    rows = chosen.nonzero().flatten()
+    query = problem.query[rows // (problem.M // problem.query.shape[-2])]
+    return margin_problem(problem.left[rows], query, problem.bound[rows], problem.equality[rows])
+
+
+def _lifted(problem: MarginProblem, W: Tensor) -> Tensor:
+    """Scale W up until all inequalities hold, if that is possible."""
+    value, bound = problem.apply(W), problem.bound
+    asked = problem.mask & ~problem.equality & (bound > 0)
+    fixed = bool((problem.mask & problem.equality & (bound != 0)).any())
+    if fixed or not bool((value[asked] > 0).all()):
+        return W
+    return W * (bound[asked] / value[asked]).amax().clamp_min(1.0)

@@ -1,0 +1,172 @@
+"""The kernel for batches of small Frobenius problems.
+
+Without a GPU it runs in Triton's interpreter, where Triton is installed; elsewhere only what is
+around it is tested.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+
+import attnmargin as am
+from attnmargin.margin.norms import Frobenius
+from attnmargin.solvers.frobenius.fused import check_fused, fits, is_small, solve_fused
+from attnmargin.solvers.frobenius.method import flatten
+
+GPU = torch.cuda.is_available()
+if not GPU:
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when the kernel is imported
+DEVICE = "cuda" if GPU else "cpu"
+entry = import_module("attnmargin.solvers.entry")
+
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+# The interpreter of Triton uses what NumPy has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")
+needs_gpu = pytest.mark.skipif(not GPU, reason="needs a GPU")
+
+
+def _tokens(n: int, T: int, d: int, trials: int) -> am.MarginProblem:
+    data = am.random_data(n, T, d, trials=trials, name="fused")
+    return am.token_problem(data.X, data.z, am.optimal_tokens(data))
+
+
+def _sets(n: int, T: int, d: int, trials: int) -> am.MarginProblem:
+    """Sets of tokens, some of them hidden; with few dimensions most contradict each other."""
+    rng = np.random.default_rng(d)
+    X, z = rng.standard_normal((trials, n, T, d)), rng.standard_normal((trials, n, d))
+    mask = rng.random((trials, n, T)) < 0.8
+    mask[..., 0] = True
+    sets = (rng.random((trials, n, T)) < 0.2) & mask
+    sets[..., 0] |= ~sets.any(-1)
+    return am.token_problem(X, z, sets, mask)
+
+
+def _bounds(trials: int) -> am.MarginProblem:
+    problem = _tokens(4, 4, 6, trials)
+    rng = np.random.default_rng(0)
+    return replace(problem, bound=torch.from_numpy(rng.uniform(-0.5, 3.0, problem.bound.shape)))
+
+
+def _scaled(trials: int) -> am.MarginProblem:
+    problem = _tokens(4, 4, 6, trials)
+    return replace(problem, left=problem.left * 1e-30, query=problem.query * 1e12)
+
+
+def _repeated(trials: int) -> am.MarginProblem:
+    """Every row twice, all with one query: dependent rows, and multipliers that are not unique."""
+    problem = _tokens(4, 4, 6, trials)
+    same = torch.arange(12) // 2 * 2
+    return replace(problem, left=problem.left[:, same], query=problem.query[:, [0] * 4])
+
+
+def _flat_rows(trials: int) -> am.MarginProblem:
+    """Rows of zeros that any W satisfies."""
+    problem = _tokens(4, 4, 6, trials)
+    zero = torch.arange(12) % 5 == 0
+    left, bound = problem.left.masked_fill(zero[:, None], 0.0), problem.bound * ~zero
+    return replace(problem, left=left, bound=bound)
+
+
+def _kernel_alone(problem: am.MarginProblem) -> am.Solution:
+    """Certify what the kernel returns, with no other method behind it."""
+    return entry._deliver(problem, Frobenius(), *solve_fused(flatten(problem)))
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: _tokens(5, 5, 5, 4),
+        lambda: _tokens(6, 8, 10, 1),
+        lambda: _tokens(2, 3, 20, 3),
+        lambda: _sets(4, 4, 4, 6),
+        lambda: _sets(4, 6, 2, 6),
+        lambda: _bounds(4),
+        lambda: _scaled(3),
+        lambda: _repeated(3),
+        lambda: _flat_rows(3),
+    ],
+    ids=["20 rows", "42 rows", "wide", "sets", "few", "bounds", "scaled", "repeated", "zeros"],
+)
+def test_the_kernel_agrees_with_the_active_set_method(
+    build: Callable[[], am.MarginProblem],
+) -> None:
+    problem = build()
+    expected, found = am.solve(problem), _kernel_alone(problem.to(DEVICE)).to("cpu")
+    assert (found.status == expected.status).all()
+    torch.testing.assert_close(found.W, expected.W, rtol=1e-9, atol=1e-9, equal_nan=True)
+    optimal = expected.optimal
+    gain = (problem.bound * found.dual).sum(-1)
+    torch.testing.assert_close(gain[optimal], expected.value[optimal])
+    torch.testing.assert_close(gain[~optimal], torch.ones_like(gain[~optimal]))
+    length = torch.linalg.vector_norm(problem.adjoint(found.dual), dim=(1, 2))
+    torch.testing.assert_close(length[optimal], torch.ones_like(length[optimal]))
+
+
+@needs_triton
+def test_the_kernel_claims_nothing_about_rows_that_it_cannot_scale() -> None:
+    problem = _tokens(4, 4, 6, 3).to(DEVICE)
+    left = problem.left.clone()
+    left[1] *= 1e-120
+    found = _kernel_alone(replace(problem, left=left))
+    assert found.status.tolist() == ["optimal", "inaccurate", "optimal"]
+    assert bool((found.W[1] == 0).all())
+
+
+def test_members_that_the_kernel_leaves_are_solved_in_lockstep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = _tokens(4, 5, 6, 4)
+    expected = am.solve(problem)
+    original, sizes = entry.solve_frobenius, []
+
+    def spoiled(problem: am.MarginProblem, start: object, method: str) -> tuple[torch.Tensor, ...]:
+        sizes.append((method, problem.batch_shape.numel()))
+        answer = original(problem, None, "lockstep")
+        if method == "fused":
+            answer[1][1:3] = 0.0
+        return answer
+
+    monkeypatch.setattr(entry, "solve_frobenius", spoiled)
+    monkeypatch.setattr(entry, "fits", lambda problem: True)
+    solution = am.solve(problem)
+    assert sizes == [("fused", 4), ("lockstep", 2)]
+    torch.testing.assert_close(solution.W, expected.W)
+
+
+def test_other_norms_do_not_use_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "fits", lambda problem: True)
+    assert am.solve(_tokens(2, 3, 3, 2), "nuc").optimal.all()
+    with pytest.raises(am.InputError, match="one of auto, interior, lockstep"):
+        am.solve(_tokens(2, 3, 3, 2), "nuc", method="fused")
+
+
+def test_the_kernel_asks_for_a_gpu_and_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = _tokens(2, 3, 3, 2)
+    assert not fits(problem)
+    assert is_small(problem)
+    assert not is_small(_tokens(20, 8, 3, 1))
+    fused = import_module("attnmargin.solvers.frobenius.fused")
+    monkeypatch.setattr(fused, "find_spec", lambda name: None)
+    with pytest.raises(am.MissingPackageError, match="'fused' needs a package that is missing"):
+        am.solve(problem, method="fused")
+    monkeypatch.setattr(fused, "find_spec", lambda name: name)
+    with pytest.raises(am.InputError, match=r"got 'fused' with tensors on cpu; needs .* a GPU"):
+        check_fused(problem)
+
+
+@needs_gpu
+@pytest.mark.parametrize("shape", [(5, 5, 5), (6, 8, 10), (5, 5, 20), (20, 5, 40)])
+def test_on_a_gpu_every_member_is_settled(shape: tuple[int, int, int]) -> None:
+    problem = _tokens(*shape, 500)
+    expected, found = am.solve(problem), am.solve(problem.to("cuda"))
+    assert bool(found.optimal.all())
+    torch.testing.assert_close(found.W.cpu(), expected.W, rtol=1e-8, atol=1e-9)
+    alone = am.solve(problem.to("cuda"), method="fused")
+    assert bool(alone.optimal.all())
