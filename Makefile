@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
-		--editable ".[plot,graph,text,verify,bench,dev]"
+		--editable ".[plot,graph,text,sklearn,verify,bench,dev]"
 	touch $@
 
 demo: setup

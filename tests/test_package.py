@@ -32,7 +32,8 @@ def test_version_stands_in_the_changelog() -> None:
 
 
 def test_import_needs_only_torch_numpy_scipy() -> None:
-    heavy = ("numba", "click", "rich", "matplotlib", "cvxpy", "clarabel", "daqp", "moreau")
+    heavy = ("numba", "click", "rich", "matplotlib", "cvxpy", "clarabel", "daqp", "moreau",
+             "sklearn")  # fmt: skip
     names = "[getattr(am, name) for name in (*am.__all__, *am.NAMESPACES)]"
     code = f"import sys, attnmargin as am; {names}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
