@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import attnmargin as am
 from attnmargin.base.errors import InputError
 from attnmargin.solvers.interior.shared import shared_queries
-from tests.solvers.test_blocks import KINDS, contradictory, drawn, realisable
+from tests.large import KINDS, contradictory, drawn, realisable
 
 NORMS: list[str | float] = ["nuc", 3.0, 1.5]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from attnmargin.base.arrays import Array, as_tensor, tiny
 from attnmargin.base.compiled import can_compile, check_compiled, one_thread
 from attnmargin.base.errors import InputError
-from attnmargin.base.progress import Look, Watch
+from attnmargin.base.progress import Look
 from attnmargin.margin.certificate import certify
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.margin.problem import MarginProblem
@@ -27,6 +27,7 @@ from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 from attnmargin.solvers.settle import inaccurate, settled
+from attnmargin.solvers.watch import Watch
 from attnmargin.solvers.working_set import by_working_sets
 
 # The methods for large problems, in the Frobenius and other norms; the latter from so many rows on.

@@ -10,13 +10,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attnmargin.base.progress import Watch
 from attnmargin.margin.norms import Frobenius
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.frobenius.method import Answer, flatten
 from attnmargin.solvers.interior.schedule import ENOUGH
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
+from attnmargin.solvers.watch import Watch
 
 # Rows with a slack below these shares of their bound join the first rows, and later ones.
 _FIRST, _LATER = 0.05, 0.02

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from attnmargin.base.compiled import one_thread, wanted_threads
 from attnmargin.base.kernels import Floats, Ints
-from attnmargin.base.progress import Watch
 from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.solvers.blocks.contradiction import contradiction
 from attnmargin.solvers.blocks.rows import Scaled, scaled
@@ -20,6 +19,7 @@ from attnmargin.solvers.frobenius.method import (
     solve_frobenius,
 )
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
+from attnmargin.solvers.watch import Watch
 
 # Rounds in all, and rounds without progress after which the exact method is asked.
 _ROUNDS, _PATIENCE = 1000, 8
