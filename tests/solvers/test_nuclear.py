@@ -116,6 +116,4 @@ def test_a_method_of_another_norm_is_refused() -> None:
     problem = optimal_problem(am.random_data(2, 3, 4))
     needs = "one of auto, interior, lockstep, working-set, reference"
     with pytest.raises(am.InputError, match=needs):
-        am.InputError, match="one of auto, interior, lockstep, working-set, reference"
-    ):
         am.solve(problem, "nuc", method="active-set")
