@@ -25,8 +25,9 @@ from attnmargin.solvers.watch import Watch
 _ROUNDS, _PATIENCE = 1000, 8
 # The exact method takes at most so many rows.
 _EXACT = 4000
-# It is faster than a round of ascent if its work is below this.
-_QUICK = 1e8
+# It is faster than a round of ascent if its work is below this. Above the first error a search has
+# no end in sight; below the second, the rows that hold are a good start.
+_QUICK, _FAR, _NEAR = 1e8, 1e-3, 1e-2
 # bᵀλ above this many times ‖W‖² suggests a contradiction; when none is found, the factor grows.
 _SUSPICIOUS, _GROWTH = 30.0, 8.0
 
@@ -108,8 +109,14 @@ def _search(search: Search, watch: Watch) -> int:
 
 
 def _quick(search: Search) -> bool:
-    """Decide whether the active-set method on the live rows is faster than a round of ascent."""
-    return search.rounds > 0 and active_set_work(len(search.live), search.W.shape) < _QUICK
+    """Decide whether the active-set method on the live rows is faster than going on.
+
+    It is if it takes less than a round, or less than all rounds while the end is not in sight.
+    """
+    rows = len(search.live)
+    estimate = active_set_work(rows, search.W.shape)
+    long = search.error > _FAR and rows <= _EXACT and search.work > estimate
+    return search.rounds > 0 and (long or estimate < _QUICK)
 
 
 def _contradicts(search: Search) -> bool:
@@ -142,6 +149,7 @@ def _active_set(search: Search, rows: Ints) -> tuple[Floats, Floats, int]:
     P, per = search.own.P, search.own.per
     arrays = (P.left[rows], P.query[rows // per], P.bound[rows], P.free[rows])
     small = margin_problem(*(torch.from_numpy(x) for x in arrays))
-    held = torch.from_numpy(search.dual[rows] != 0.0)
+    # Far from the solution, the rows that hold are mostly wrong, and worse than no start.
+    held = torch.from_numpy((search.dual[rows] != 0.0) & (search.error < _NEAR))
     dual, W, outcome, _ = solve_frobenius(small, held, "active-set")
     return dual.numpy(), W.numpy(), int(outcome)

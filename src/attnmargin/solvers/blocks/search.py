@@ -9,8 +9,9 @@ from attnmargin.solvers.blocks.ascent import ascend
 from attnmargin.solvers.blocks.rows import Scaled
 from attnmargin.solvers.blocks.subspace import Held, refined
 
-# Epochs of block ascent per round.
-_EPOCHS = 10
+# Epochs of block ascent per round, and operations per entry of W and live row, with those of
+# conjugate gradients.
+_EPOCHS, _OPERATIONS = 10, 200
 # Units in the last place of ‖a‖ ‖W‖ by which rounding may change the value of a row.
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 # Rows stay in the working set while their slack, relative to their bound, is below so many times
@@ -27,13 +28,13 @@ class Search:
 
     ``error`` is the larger of the relative gap and the largest violation of a row, relative to its
     bound and beyond rounding. ``excess`` is ``bᵀλ / ‖W‖²``, which is 1 at a solution and grows
-    without end if there is none.
+    without end if there is none. ``work`` is roughly the number of operations so far.
     """
 
     goal = 2e-13
 
     def __init__(self, own: Scaled, start: Floats | None) -> None:
-        self.own, self.rounds, self.waited = own, 0, 0
+        self.own, self.rounds, self.waited, self.work = own, 0, 0, 0.0
         self._whole = own.part(own.there)
         P, there = own.P, own.there
         self._length = np.sqrt(P.weight[there] * P.size[there // own.per])
@@ -76,6 +77,7 @@ class Search:
         held = Held(part, P.bound[self.held], P.free[self.held], diagonal)
         self.dual[self.held], W = refined(held, self.dual[self.held], _change(before, self.held))
         self.rounds += 1
+        self.work += _OPERATIONS * (len(own.owner) * W.size + len(self.live) * W.shape[0])
         self._measure(W)
 
     def _measure(self, W: Floats) -> None:
