@@ -39,6 +39,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.device --device cpu
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.graphs
+	$(BIN)/python -m benchmarks.large
 
 # The library against independent oracles: MINUTES for all areas together, CASES per area.
 MINUTES ?= 10

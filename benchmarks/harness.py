@@ -25,7 +25,7 @@ from benchmarks.rivals import Answer
 
 RESULTS = Path(__file__).parent / "results"
 _PACKAGES = ("attnmargin", "torch", "numpy", "numba", "daqp", "moreau", "cvxpy", "clarabel",
-             "networkx", "scipy")  # fmt: skip
+             "networkx", "scipy", "scikit-learn", "scs", "piqp", "proxsuite")  # fmt: skip
 
 
 @dataclass

@@ -49,7 +49,7 @@ CONTESTS: dict[tuple[int, int, int], list[str]] = {
     (200, 100, 768): [],
 }
 # Seconds after which a rival is ended.
-LIMIT = 300
+LIMIT = 60
 
 
 def realisable(n: int, T: int, d: int, seed: int = 1) -> am.MarginProblem:

@@ -21,8 +21,9 @@ from attnmargin.solvers.frobenius.method import (
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 from attnmargin.solvers.watch import Watch
 
-# Rounds in all, and rounds without progress after which the exact method is asked.
-_ROUNDS, _PATIENCE = 1000, 8
+# Rounds in all, and rounds without progress after which the exact method is asked, or the search
+# ends if there are too many rows for that.
+_ROUNDS, _PATIENCE, _LONG_PATIENCE = 1000, 8, 100
 # The exact method takes at most so many rows.
 _EXACT = 4000
 # It is faster than a round of ascent if its work is below this. Above the first error a search has
@@ -91,7 +92,8 @@ def _search(search: Search, watch: Watch) -> int:
             suspicious *= _GROWTH
             if _contradicts(search):
                 return INFEASIBLE
-        tired = search.waited >= _PATIENCE
+        few = len(search.critical(_EXACT)) > 0
+        tired = search.waited >= (_PATIENCE if few else _LONG_PATIENCE)
         if not tired and (asked or not _quick(search)):
             search.round()
             asked = False
