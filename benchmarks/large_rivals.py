@@ -1,6 +1,7 @@
 """The rivals on one large Frobenius problem, each with the form that suits it best.
 
-Each takes a problem and returns W, not necessarily feasible; accuracy is judged afterwards.
+Each takes a problem and returns W, not necessarily feasible; accuracy is judged afterwards. Ours
+returns its solution, with the certificate.
 """
 
 from importlib import import_module
@@ -26,8 +27,8 @@ def gram(problem: am.MarginProblem) -> NDArray[Any]:
     return ((problem.left @ problem.left.mT) * (right @ right.mT)).numpy()
 
 
-def ours(problem: am.MarginProblem) -> Tensor:
-    return am.solve(problem).W
+def ours(problem: am.MarginProblem) -> am.Solution:
+    return am.solve(problem)
 
 
 def linear_svc(problem: am.MarginProblem) -> Tensor:
