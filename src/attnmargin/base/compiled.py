@@ -32,6 +32,11 @@ def can_compile() -> bool:
     return find_spec("numba") is not None
 
 
+def runs_compiled(device: torch.device) -> bool:
+    """Check whether compiled methods can run on tensors of a device."""
+    return device.type == "cpu" and can_compile()
+
+
 def check_compiled(method: str, device: torch.device) -> None:
     """Raise unless a compiled method can run on this device."""
     if device.type != "cpu":

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import Array, as_tensor, tiny
-from attnmargin.base.compiled import can_compile, check_compiled, one_thread
+from attnmargin.base.compiled import check_compiled, one_thread, runs_compiled
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Look
 from attnmargin.margin.certificate import certify
@@ -66,18 +66,18 @@ def solve(
             to 10 the solver reaches full accuracy; outside, the status says what it reached.
         warm_start: solution of a similar problem in any norm, or its multipliers ``(*B, M)`` in
             this one. It changes the time, not the answer.
-        method: "auto" uses the compiled method of the norm on the CPU ("active-set" or, for large
-            problems, "blocks" for Frobenius, else "interior"). On a GPU it uses "fused" (Frobenius,
-            up to 128 rows, with Triton: one kernel for the batch). "lockstep" (batched torch) runs
-            on every device and solves what the others leave inaccurate. "reference" is cvxpy with
-            Clarabel: slow, but independent.
+        method: "auto" uses the compiled method of the norm on the CPU ("active-set" for Frobenius,
+            else "interior"; for large problems "blocks" and "working-set"). On a GPU it uses
+            "fused" (Frobenius, up to 128 rows, with Triton: one kernel for the batch). "lockstep"
+            (batched torch) runs on every device and solves what the others leave inaccurate.
+            "reference" is cvxpy with Clarabel: slow, but independent.
         rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
             rank ≤ m is the answer (paper A, Lemma 3). Otherwise the solver looks for a local
             solution, with status "local" and the gap to the convex bound.
-        time_limit: seconds after which "blocks" ends with the best W so far; its status is then
-            "inaccurate", and its certificate has the gap. Other methods run to their end.
-        progress: called by "blocks" with the number of rows, of those that hold and the gap so far;
-            returns true to end like a time limit.
+        time_limit: seconds after which "blocks" and "working-set" end with the best W so far; its
+            status is then "inaccurate", and its certificate has the gap. Others run to their end.
+        progress: called by these two with the number of rows, of those that hold and the gap so
+            far; returns true to end like a time limit.
 
     Returns:
         A :class:`Solution`. An infeasible problem does not raise: check ``status``, or call
@@ -105,8 +105,9 @@ def solve(
 
 def _is_large(problem: MarginProblem, norm: Norm) -> bool:
     """Decide whether the method for large problems is faster: see docs/solvers.md."""
-    usable = problem.left.device.type == "cpu" and can_compile()
-    if not usable or (isinstance(norm, Nuclear) and min(problem.shape) == 1):
+    if not runs_compiled(problem.left.device) or (
+        isinstance(norm, Nuclear) and min(problem.shape) == 1
+    ):
         return False
     (d, e), Q = problem.shape, problem.query.shape[-2]
     if _is_frobenius(norm):
@@ -127,6 +128,7 @@ def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: W
     return on_equalities(_deliver(problem, norm, *answer))
 
 
+@one_thread
 def _solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough: float) -> Solution:
     """Solve a working set; matrix products by torch are faster where there are many rows."""
     compiled, together = INTERIOR_METHODS
@@ -155,7 +157,7 @@ def _fastest(problem: MarginProblem, norm: Norm) -> str:
     compiled, together = _methods(norm)
     if _is_frobenius(norm) and fits(problem):
         return FUSED
-    return compiled if problem.left.device.type == "cpu" and can_compile() else together
+    return compiled if runs_compiled(problem.left.device) else together
 
 
 def _limited(convex: Solution, rank: int) -> Solution:
@@ -165,8 +167,8 @@ def _limited(convex: Solution, rank: int) -> Solution:
     if bool(high.any()):
         members = convex.problem[high]
         compiled, together = FROBENIUS_METHODS
-        usable = W.device.type == "cpu" and can_compile()
-        local = local_solutions(members, W[high], rank, compiled if usable else together)
+        method = compiled if runs_compiled(W.device) else together
+        local = local_solutions(members, W[high], rank, method)
         check = certify(members, convex.norm, local, convex.dual[high])
         found = check.primal <= check.tolerance
         W[high] = local.to(W.dtype).where(found[:, None, None], W[high])

@@ -15,6 +15,7 @@ from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.frobenius.method import Answer, flatten
 from attnmargin.solvers.interior.schedule import ENOUGH
+from attnmargin.solvers.interior.walk import touching
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 from attnmargin.solvers.watch import Watch
 
@@ -51,6 +52,8 @@ def by_working_sets(
             found = _solve(flat[b], W[b], solve_rows, watch)
             dual[b], W[b], outcome[b] = found[0], found[1], found[2]
             iterations[b] += found[3]
+            if found[2] == STALLED:
+                W[b] = touching(flat[b : b + 1], W[b : b + 1])[0]
     shapes = (problem.M,), problem.shape, (), ()
     parts = zip((dual, W, outcome, iterations), shapes, strict=True)
     dual, W, outcome, iterations = (part.reshape((*batch, *shape)) for part, shape in parts)
@@ -80,7 +83,7 @@ def _solve(
         chosen = chosen | (missing > -_LATER)
         warm = dual[chosen]
     outcome = SOLVED if right and enough < _COARSE else STALLED
-    return dual, found.W if right else _lifted(problem, found.W), outcome, iterations
+    return dual, found.W, outcome, iterations
 
 
 def _missing(problem: MarginProblem, W: Tensor) -> Tensor:
@@ -102,13 +105,3 @@ def _some(problem: MarginProblem, chosen: Tensor) -> MarginProblem:
     rows = chosen.nonzero().flatten()
     query = problem.query[rows // (problem.M // problem.query.shape[-2])]
     return margin_problem(problem.left[rows], query, problem.bound[rows], problem.equality[rows])
-
-
-def _lifted(problem: MarginProblem, W: Tensor) -> Tensor:
-    """Scale W up until all inequalities hold, if that is possible."""
-    value, bound = problem.apply(W), problem.bound
-    asked = problem.mask & ~problem.equality & (bound > 0)
-    fixed = bool((problem.mask & problem.equality & (bound != 0)).any())
-    if fixed or not bool((value[asked] > 0).all()):
-        return W
-    return W * (bound[asked] / value[asked]).amax().clamp_min(1.0)

@@ -8,7 +8,8 @@ turn negative leave, until none does.
 import numpy as np
 
 from attnmargin.base.kernels import Floats, Ints
-from attnmargin.solvers.blocks.rows import Part, Scaled
+from attnmargin.solvers.blocks.gradients import conjugate_gradients
+from attnmargin.solvers.blocks.rows import Scaled
 
 # Projections, rounds of refinement in each, and iterations in a round.
 _TRIES, _REFINEMENTS, _ITERATIONS = 12, 4, 300
@@ -42,33 +43,17 @@ def contradiction(own: Scaled, rows: Ints, dual: Floats) -> tuple[Ints, Floats] 
 def _projected(own: Scaled, rows: Ints, dual: Floats) -> tuple[float, Floats]:
     """Project onto ``Aᵀλ = 0``; return ``‖Aᵀλ‖`` and λ."""
     part = own.part(rows)
+
+    def times(Y: Floats) -> Floats:
+        return part.adjoint(part.apply(Y))
+
     for _ in range(_REFINEMENTS):
-        total = part.adjoint(dual)
-        dual = dual - part.apply(_inverse(part, total))
+        Y = conjugate_gradients(times, part.adjoint(dual), 1.0, _ITERATIONS, _ENOUGH)
+        dual = dual - part.apply(Y)
     return float(np.linalg.norm(part.adjoint(dual))), dual
 
 
-def _inverse(part: Part, total: Floats) -> Floats:
-    """Solve ``Aᵀ A Y = total`` by conjugate gradients, as far as it has a solution."""
-    Y, r = np.zeros_like(total), total.copy()
-    p, rr = r, float(np.vdot(r, r))
-    goal = _ENOUGH**2 * rr
-    for _ in range(_ITERATIONS):
-        if not rr > goal:
-            break
-        Np = part.adjoint(part.apply(p))
-        curve = float(np.vdot(p, Np))
-        if not curve > 0.0:
-            break
-        step = rr / curve
-        Y = Y + step * p
-        r = r - step * Np
-        before, rr = rr, float(np.vdot(r, r))
-        p = r + (rr / before) * p
-    return Y
-
-
 def _cancels(own: Scaled, rows: Ints, size: float) -> bool:
-    P = own.P
-    length = np.sqrt(P.weight[rows] * P.size[rows // own.per])
-    return size * float(np.max(np.abs(P.bound[rows]) / length)) <= _ZERO
+    """Check whether ``Aᵀλ`` of this size, for ``bᵀλ = 1``, is zero up to rounding."""
+    needs = np.abs(own.P.bound[rows]) / np.sqrt(own.squares(rows))
+    return size * float(np.max(needs)) <= _ZERO

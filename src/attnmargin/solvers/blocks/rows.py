@@ -74,6 +74,10 @@ class Scaled:
         """Length e of the queries as they were given."""
         return (self.P.query if self.basis is None else self.basis.T).shape[1]
 
+    def squares(self, rows: Ints) -> Floats:
+        """Compute ``‖left_m‖² ‖query‖²`` of some rows, the diagonal of their Gram matrix."""
+        return self.P.weight[rows] * self.P.size[rows // self.per]
+
     def part(self, rows: Ints) -> Part:
         """Select rows, in increasing order."""
         owner, place = np.unique(rows // self.per, return_inverse=True)

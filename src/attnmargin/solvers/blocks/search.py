@@ -37,7 +37,7 @@ class Search:
         self.own, self.rounds, self.waited, self.work = own, 0, 0, 0.0
         self._whole = own.part(own.there)
         P, there = own.P, own.there
-        self._length = np.sqrt(P.weight[there] * P.size[there // own.per])
+        self._length = np.sqrt(own.squares(there))
         self._random, self._highest = np.random.default_rng(0), 0.0
         self._best: tuple[float, Floats, Floats] = (np.inf, np.empty(0), np.empty(0))
         self.dual = np.zeros(len(P.left))
@@ -73,8 +73,8 @@ class Search:
         ascend(P, own, order, self.dual, self.W)
         before, self.held = self.held, self.live[(self.dual[self.live] != 0.0) | P.free[self.live]]
         part = self.own.part(self.held)
-        diagonal = P.weight[self.held] * P.size[self.held // self.own.per]
-        held = Held(part, P.bound[self.held], P.free[self.held], diagonal)
+        squares = self.own.squares(self.held)
+        held = Held(part, P.bound[self.held], P.free[self.held], squares)
         self.dual[self.held], W = refined(held, self.dual[self.held], _change(before, self.held))
         self.rounds += 1
         self.work += _OPERATIONS * (len(own.owner) * W.size + len(self.live) * W.shape[0])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats
+from attnmargin.solvers.blocks.gradients import conjugate_gradients
 from attnmargin.solvers.blocks.rows import Part
 
 # Iterations, and the share of the residual at which they end: while the rows that hold still
@@ -38,7 +39,12 @@ def refined(held: Held, dual: Floats, change: float) -> tuple[Floats, Floats]:
     if change > _MANY:
         return dual, W
     missing = held.bound - held.part.apply(W)
-    x = _solve(held, missing, *(_ROUGH if change > 0.0 else _THOROUGH))
+
+    def times(x: Floats) -> Floats:
+        return held.part.apply(held.part.adjoint(x))
+
+    limits = _ROUGH if change > 0.0 else _THOROUGH
+    x = conjugate_gradients(times, missing, held.diagonal, *limits)
     for halving in range(_HALVINGS):
         new = dual + x * 0.5**halving
         new = np.where(held.free, new, np.maximum(new, 0.0))
@@ -47,25 +53,3 @@ def refined(held: Held, dual: Floats, change: float) -> tuple[Floats, Floats]:
         if missing @ move >= 0.5 * np.vdot(V, V):
             return new, W + V
     return dual, W
-
-
-def _solve(held: Held, missing: Floats, most: int, enough: float) -> Floats:
-    """Solve ``K x = missing`` roughly, by conjugate gradients scaled by the diagonal."""
-    x, r = np.zeros_like(missing), missing.copy()
-    s = r / held.diagonal
-    p, rs = s, float(r @ s)
-    goal = enough**2 * rs
-    for _ in range(most):
-        if not rs > goal:
-            break
-        Kp = held.part.apply(held.part.adjoint(p))
-        curve = float(p @ Kp)
-        if not curve > 0.0:
-            break
-        step = rs / curve
-        x += step * p
-        r -= step * Kp
-        s = r / held.diagonal
-        before, rs = rs, float(r @ s)
-        p = s + (rs / before) * p
-    return x

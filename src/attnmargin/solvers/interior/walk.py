@@ -7,7 +7,7 @@ from typing import Protocol, Self, TypeVar, final
 import torch
 from torch import Tensor
 
-from attnmargin.base.compiled import can_compile, compile_together
+from attnmargin.base.compiled import compile_together, runs_compiled
 from attnmargin.margin.norms import Frobenius, scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import (
@@ -155,7 +155,7 @@ def solve_from_frobenius(
 
 def _frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
     """Solve in the Frobenius norm, many rows by a compiled method where it can run."""
-    if problem.M < _MANY or problem.left.device.type != "cpu" or not can_compile():
+    if problem.M < _MANY or not runs_compiled(problem.left.device):
         return solve_frobenius(problem, start, method)
     if active_set_work(problem.M, problem.shape) < LARGE_WORK:
         return solve_frobenius(problem, start, "active-set")
