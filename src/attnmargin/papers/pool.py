@@ -63,10 +63,9 @@ def point_pool(names: Sequence[str], jobs: int, **options: Any) -> Iterator[Poin
         yield PointPool(futures)
         pool.shutdown()
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
         for process in set(active_children()) - others:
             process.terminate()
-            process.join()
+        pool.shutdown(cancel_futures=True)  # waits for the processes: only one may
         raise
 
 
