@@ -14,7 +14,6 @@ from attnmargin.margin.certificate import certify
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
-from attnmargin.solvers.equalities import on_equalities
 from attnmargin.solvers.frobenius.fused import fits
 from attnmargin.solvers.frobenius.method import FUSED, LARGE_WORK, active_set_work, solve_frobenius
 from attnmargin.solvers.frobenius.method import METHODS as FROBENIUS_METHODS
@@ -27,6 +26,7 @@ from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 from attnmargin.solvers.settle import inaccurate, settled
+from attnmargin.solvers.tight_rows import on_tight_rows
 from attnmargin.solvers.watch import Watch
 from attnmargin.solvers.working_set import by_working_sets
 
@@ -125,7 +125,7 @@ def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: W
     if _is_frobenius(norm) or watch.over:
         return _deliver(problem, norm, *frobenius)
     answer = by_working_sets(problem, frobenius, partial(_solve_few, norm), watch)
-    return on_equalities(_deliver(problem, norm, *answer))
+    return on_tight_rows(_deliver(problem, norm, *answer))
 
 
 @one_thread
@@ -203,7 +203,7 @@ def _solve_by(
         answer = solve_lp(problem, norm.p, warm, method, enough)
     else:
         answer = solve_nuclear(problem, warm, method, enough)
-    return on_equalities(_deliver(problem, norm, *answer))
+    return on_tight_rows(_deliver(problem, norm, *answer))
 
 
 def _check(norm: Norm, method: str, rank: int | None) -> None:

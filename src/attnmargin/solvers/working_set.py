@@ -20,7 +20,7 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 from attnmargin.solvers.watch import Watch
 
 # Rows with a slack below these shares of their bound join the first rows, and later ones.
-_FIRST, _LATER = 0.05, 0.02
+_FIRST, _LATER = 0.02, 0.02
 # A violation below this share of the bound is none.
 _NOTHING = 1e-12
 # While rows are still to be found, a solution with this gap will do; then rows with a slack below

@@ -1,6 +1,8 @@
 """Iteration limits, tolerances and step rules shared by all interior-point methods."""
 
 ITERATIONS, CAREFUL_ITERATIONS = 60, 300
+# Iterations without a smaller gap after which nothing better is to be expected.
+PATIENCE = 20
 # A problem is finished at the first relative gap, or at the second once it stops improving; the
 # certificate requires 1e-9.
 ENOUGH, GOOD = 1e-12, 6e-10

@@ -23,6 +23,7 @@ from attnmargin.solvers.interior.schedule import (
     ENOUGH,
     GOOD,
     ITERATIONS,
+    PATIENCE,
     TINY,
 )
 from attnmargin.solvers.outcome import INFEASIBLE
@@ -85,13 +86,16 @@ def follow_path(
     place = torch.arange(size, device=device)
     best, iterations = point.take(place), torch.zeros_like(place)
     record = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
+    waited = torch.zeros_like(place)
     for k in range(CAREFUL_ITERATIONS if careful else ITERATIONS):
         now = visit(rows, point, k, careful)
         gap = now.gap()
         better = gap < record[place]
+        waited[place] = (waited[place] + torch.isfinite(record[place])).where(~better, 0)
         record[place] = torch.minimum(gap, record[place])
         best.put(place[better], point.take(better))
-        live = (gap > enough) & (better | (record[place] > max(GOOD, enough)))
+        hopeful = (record[place] > max(GOOD, enough)) & (waited[place] < PATIENCE)
+        live = (gap > enough) & (better | hopeful)
         if not bool(live.any()):
             break
         iterations[place[live]] += 1
@@ -226,7 +230,7 @@ def touching(problem: MarginProblem, W: Tensor) -> Tensor:
     counts = problem.mask & ~problem.equality & (problem.bound > 0)
     factor = (problem.bound / rows).where(counts & (rows > 0), 0.0).amax(-1)
     fixed = (problem.mask & problem.equality & (problem.bound != 0)).any(-1)
-    return W * factor.where(~fixed & (factor > 0), 1.0)[:, None, None]
+    return W * factor.where(~fixed & (factor > 0), 1.0)[..., None, None]
 
 
 def ratio_step(x: Tensor, dx: Tensor) -> Tensor:
