@@ -48,9 +48,7 @@ def main() -> None:
     }
     for norm in NORMS:  # compiles what is compiled
         am.solve(realisable(40, 12, 16), norm)
-    results = [
-        measure(name, problem, norm) for name, problem in problems.items() for norm in NORMS
-    ]
+    results = [measure(name, problem, norm) for name, problem in problems.items() for norm in NORMS]
     save({**machine(), "results": results}, RESULTS / "large_norms.json")
 
 

@@ -22,6 +22,7 @@ from attnmargin.solvers.interior.nuclear import solve_nuclear
 from attnmargin.solvers.interior.schedule import ENOUGH
 from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.interior.walk import Warm
+from attnmargin.solvers.large import solve_large
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
@@ -68,7 +69,8 @@ def solve(
             this one. It changes the time, not the answer.
         method: "auto" uses the compiled method of the norm on the CPU ("active-set" for Frobenius,
             else "interior"; for large problems "blocks" and "working-set"). On a GPU it uses
-            "fused" (Frobenius, up to 128 rows, with Triton: one kernel for the batch). "lockstep"
+            "fused" (Frobenius, up to 128 rows, with Triton: one kernel for the batch), and working
+            sets in torch for large problems. "lockstep"
             (batched torch) runs on every device and solves what the others leave inaccurate.
             "reference" is cvxpy with Clarabel: slow, but independent.
         rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
@@ -94,6 +96,8 @@ def solve(
     norm = as_norm(norm)
     _check(norm, method, rank)
     warm, watch = _warm(problem, norm, warm_start), Watch(time_limit, progress)
+    if method == _LARGE:
+        check_compiled(method, problem.left.device)
     if method == _large_method(norm) or (method == "auto" and _is_large(problem, norm)):
         solution = _solve_large(problem, norm, warm, watch)
     elif method == "auto":
@@ -105,23 +109,18 @@ def solve(
 
 def _is_large(problem: MarginProblem, norm: Norm) -> bool:
     """Decide whether the method for large problems is faster: see docs/solvers.md."""
-    if not runs_compiled(problem.left.device) or (
-        isinstance(norm, Nuclear) and min(problem.shape) == 1
-    ):
+    if isinstance(norm, Nuclear) and min(problem.shape) == 1:
         return False
     (d, e), Q = problem.shape, problem.query.shape[-2]
-    if _is_frobenius(norm):
+    if _is_frobenius(norm) and runs_compiled(problem.left.device):
         return active_set_work(problem.M, (d, min(e, Q))) > LARGE_WORK
     return problem.M > _LARGE_ROWS
 
 
 def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: Watch) -> Solution:
-    """Solve by block ascent; in other norms by working sets, from the Frobenius solution."""
-    check_compiled(_large_method(norm), problem.left.device)
-    from attnmargin.solvers.blocks.method import solve_blocks  # numba
-
+    """Solve in the Frobenius norm; in other norms by working sets, from that solution."""
     start = None if warm is None else warm.dual
-    frobenius = solve_blocks(problem, start, watch)
+    frobenius = solve_large(problem, start, watch)
     if _is_frobenius(norm) or watch.over:
         return _deliver(problem, norm, *frobenius)
     answer = by_working_sets(problem, frobenius, partial(_solve_few, norm), watch)
@@ -133,7 +132,8 @@ def _solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough:
     """Solve a working set; matrix products by torch are faster where there are many rows."""
     compiled, together = INTERIOR_METHODS
     warm = None if start is None else _warm(problem, norm, start)
-    method = together if problem.M > _FEW_ROWS else compiled
+    few = problem.M <= _FEW_ROWS and runs_compiled(problem.left.device)
+    method = compiled if few else together
     return _solve_by(problem, norm, warm, method, enough)
 
 
