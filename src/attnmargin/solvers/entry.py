@@ -31,8 +31,11 @@ from attnmargin.solvers.tight_rows import on_tight_rows
 from attnmargin.solvers.watch import Watch
 from attnmargin.solvers.working_set import by_working_sets
 
-# The methods for large problems, in the Frobenius and other norms; the latter from so many rows on.
-_LARGE, _LARGE_OTHERS, _LARGE_ROWS = "blocks", "working-set", 400
+# The methods for large problems, in the Frobenius and other norms.
+_LARGE, _LARGE_OTHERS = "blocks", "working-set"
+# Rows from which on they are faster: in other norms than Frobenius on the CPU, and in the Frobenius
+# and other norms elsewhere. There, lockstep solves batches together, of up to so many rows each.
+_LARGE_ROWS, _LARGE_ELSEWHERE, _TOGETHER = 400, (200, 1000), 3000
 # A working set up to this size is solved by the compiled method.
 _FEW_ROWS = 200
 
@@ -70,9 +73,9 @@ def solve(
         method: "auto" uses the compiled method of the norm on the CPU ("active-set" for Frobenius,
             else "interior"; for large problems "blocks" and "working-set"). On a GPU it uses
             "fused" (Frobenius, up to 128 rows, with Triton: one kernel for the batch), and working
-            sets in torch for large problems. "lockstep"
-            (batched torch) runs on every device and solves what the others leave inaccurate.
-            "reference" is cvxpy with Clarabel: slow, but independent.
+            sets in torch for large problems. "lockstep" (batched torch) runs on every device and
+            solves what the others leave inaccurate. "reference" is cvxpy with Clarabel: slow, but
+            independent.
         rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
             rank ≤ m is the answer (paper A, Lemma 3). Otherwise the solver looks for a local
             solution, with status "local" and the gap to the convex bound.
@@ -112,7 +115,11 @@ def _is_large(problem: MarginProblem, norm: Norm) -> bool:
     if isinstance(norm, Nuclear) and min(problem.shape) == 1:
         return False
     (d, e), Q = problem.shape, problem.query.shape[-2]
-    if _is_frobenius(norm) and runs_compiled(problem.left.device):
+    if not runs_compiled(problem.left.device):
+        alone = problem.batch_shape.numel() == 1
+        least = _LARGE_ELSEWHERE[0 if _is_frobenius(norm) else 1] if alone else _TOGETHER
+        return least < problem.M
+    if _is_frobenius(norm):
         return active_set_work(problem.M, (d, min(e, Q))) > LARGE_WORK
     return problem.M > _LARGE_ROWS
 
