@@ -25,7 +25,8 @@ from benchmarks.rivals import Answer
 
 RESULTS = Path(__file__).parent / "results"
 _PACKAGES = ("attnmargin", "torch", "numpy", "numba", "daqp", "moreau", "cvxpy", "clarabel",
-             "networkx", "scipy", "scikit-learn", "scs", "piqp", "proxsuite")  # fmt: skip
+             "networkx", "scipy", "scikit-learn", "scs", "piqp", "proxsuite",
+             "ortools")  # fmt: skip
 
 
 @dataclass

@@ -31,6 +31,7 @@ METHODS: dict[str, Callable[[am.MarginProblem], Tensor | am.Solution]] = {
     "SVC, precomputed kernel, tol 1e-6": large_rivals.kernel_svc,
     "Clarabel": large_rivals.conic("CLARABEL"),
     "SCS, eps 1e-8": large_rivals.conic("SCS", eps=1e-8, max_iters=100_000),
+    "PDLP, eps 1e-8": large_rivals.pdlp,
     "DAQP": large_rivals.quadratic("daqp"),
     "PIQP": large_rivals.quadratic("piqp"),
     "ProxQP": large_rivals.quadratic("proxqp"),
@@ -40,7 +41,7 @@ _OURS, *_RIVALS = METHODS
 CONTESTS: dict[tuple[int, int, int], list[str]] = {
     (50, 20, 64): _RIVALS,
     (100, 20, 64): _RIVALS,
-    (200, 50, 64): _RIVALS[:2],
+    (200, 50, 64): [*_RIVALS[:2], "PDLP, eps 1e-8"],
     (500, 64, 64): _RIVALS[:1],
     (1000, 100, 64): [],
     (3000, 100, 64): [],

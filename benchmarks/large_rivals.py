@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 import attnmargin as am
@@ -76,6 +77,27 @@ def quadratic(name: str) -> Any:
         return problem.adjoint(torch.from_numpy(np.maximum(dual, 0.0)))
 
     return run
+
+
+def pdlp(problem: am.MarginProblem) -> Tensor:
+    """The first-order method of OR-tools on the primal, ``min ½ ‖W‖²``, with dense rows."""
+    own: Any = import_module("ortools.pdlp.python.pdlp")
+    options: Any = import_module("ortools.pdlp.solvers_pb2")
+    rows = features(problem)
+    M, size = rows.shape
+    program = own.QuadraticProgram()
+    program.resize_and_initialize(size, M)
+    program.set_objective_matrix_diagonal(np.ones(size))
+    program.constraint_matrix = sparse.csc_matrix(rows)
+    program.constraint_lower_bounds = np.ones(M)
+    program.constraint_upper_bounds = np.full(M, np.inf)
+    program.variable_lower_bounds = np.full(size, -np.inf)
+    program.variable_upper_bounds = np.full(size, np.inf)
+    settings = options.PrimalDualHybridGradientParams(num_threads=2)
+    goal = settings.termination_criteria.simple_optimality_criteria
+    goal.eps_optimal_relative = goal.eps_optimal_absolute = 1e-8
+    found = own.primal_dual_hybrid_gradient(program, settings)
+    return torch.tensor(found.primal_solution.reshape(problem.shape))
 
 
 def _daqp(K: NDArray[Any], M: int) -> NDArray[Any]:
