@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 import attnmargin as am
 from attnmargin.base.errors import InputError
 from attnmargin.solvers.blocks import method, rows
+from attnmargin.solvers.blocks.augmented import augmented
 from attnmargin.solvers.blocks.contradiction import contradiction
+from attnmargin.solvers.blocks.rows import scaled
+from attnmargin.solvers.blocks.search import Search
 from attnmargin.solvers.frobenius.method import active_set_work, flatten
 from tests.large import KINDS, contradictory, drawn, realisable
+from tests.problems import planted_optimum
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -39,6 +43,38 @@ def test_ascent_alone_reaches_the_solution(
     assert float(blocks.certificate.gap) < 1e-9
     assert float(blocks.value) == pytest.approx(float(direct.value), rel=1e-9)
     assert float(blocks.certificate.primal) < 1e-12
+
+
+@pytest.mark.parametrize("equalities", [0, 5])
+def test_a_leap_changes_the_way_and_not_the_end(
+    equalities: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stages of the augmented Lagrangian right after the first round."""
+    problem = planted_optimum(80, 6, 5, seed=2, equalities=equalities).problem
+    direct, leap = am.solve(problem, method="active-set"), Search.leap
+    leaps: list[None] = []
+    monkeypatch.setattr(method, "_LEAP", 1)
+    monkeypatch.setattr(method, "_quick", lambda search: False)
+    monkeypatch.setattr(Search, "crowded", True)
+    monkeypatch.setattr(Search, "leap", lambda search: leaps.append(leap(search)))
+    monkeypatch.setattr(method, "_NEAR", 0.0)
+    blocks = am.solve(problem, method="blocks")
+    assert len(leaps) == 1
+    assert blocks.status == "optimal"
+    assert float(blocks.value) == pytest.approx(float(direct.value), rel=1e-9)
+
+
+def test_a_stage_minimises_the_augmented_lagrangian() -> None:
+    """Its gradient ``W − Aᵀλ`` nearly vanishes, with ``λ = σ (b − A W + λ₀/σ)₊``."""
+    own = scaled(realisable(40, 6, 8))
+    dual = np.random.default_rng(0).uniform(0.0, 1.0, len(own.there))
+    start = np.zeros((8, 8))
+    stage = augmented(own, own.there, dual, start, weight=5.0)
+    part = own.part(own.there)
+    rest = 5.0 * (own.P.bound - part.apply(stage.W)) + dual
+    np.testing.assert_allclose(stage.dual, np.maximum(rest, 0.0), rtol=1e-9, atol=1e-9)
+    move = np.linalg.norm(stage.dual - dual)
+    assert np.linalg.norm(stage.W - part.adjoint(stage.dual)) <= 0.3 * move / np.sqrt(5.0)
 
 
 def test_closed_forms() -> None:

@@ -29,6 +29,8 @@ _EXACT = 4000
 # It is faster than a round of ascent if its work is below this. Above the first error a search has
 # no end in sight; below the second, the rows that hold are a good start.
 _QUICK, _FAR, _NEAR = 1e8, 1e-3, 1e-2
+# After so many rounds, crowded rows are moved together.
+_LEAP = 8
 # bᵀλ above this many times ‖W‖² suggests a contradiction; when none is found, the factor grows.
 _SUSPICIOUS, _GROWTH = 30.0, 8.0
 
@@ -95,6 +97,8 @@ def _search(search: Search, watch: Watch) -> int:
         few = len(search.critical(_EXACT)) > 0
         tired = search.waited >= (_PATIENCE if few else _LONG_PATIENCE)
         if not tired and (asked or not _quick(search)):
+            if search.rounds == _LEAP and search.error > _NEAR and search.crowded:
+                search.leap()
             search.round()
             asked = False
             continue

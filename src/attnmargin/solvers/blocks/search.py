@@ -6,6 +6,7 @@ import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats, Ints
 from attnmargin.solvers.blocks.ascent import ascend
+from attnmargin.solvers.blocks.augmented import augmented
 from attnmargin.solvers.blocks.rows import Scaled
 from attnmargin.solvers.blocks.subspace import Held, refined
 
@@ -14,6 +15,8 @@ from attnmargin.solvers.blocks.subspace import Held, refined
 _EPOCHS, _OPERATIONS = 10, 200
 # Units in the last place of ‖a‖ ‖W‖ by which rounding may change the value of a row.
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
+# σ of the augmented Lagrangian, in mean multipliers, and by which factors it grows.
+_WEIGHT, _STAGES = 20.0, (1.0, 3.0)
 # Rows stay in the working set while their slack, relative to their bound, is below so many times
 # the largest violation, but at least and at most this.
 _TIMES, _NEAR, _FAR = 10.0, 0.02, 0.25
@@ -66,6 +69,11 @@ class Search:
         if gain > 0.0 and self.norm > 0.0:
             self.start_from(self.held, gain / self.norm**2 * self.dual[self.held])
 
+    @property
+    def crowded(self) -> bool:
+        """Whether more rows hold than W has entries."""
+        return len(self.held) > self.W.size
+
     def round(self) -> None:
         """Ascend in the live rows, refine those that hold, and look at all."""
         P, own = self.own.P, self.own.blocks(self.live)
@@ -79,6 +87,16 @@ class Search:
         self.rounds += 1
         self.work += _OPERATIONS * (len(own.owner) * W.size + len(self.live) * W.shape[0])
         self._measure(W)
+
+    def leap(self) -> None:
+        """Take two stages of the augmented Lagrangian on the live rows."""
+        weight = _WEIGHT * float(np.abs(self.dual[self.held]).mean())
+        for factor in _STAGES:
+            rows = self.live
+            stage = augmented(self.own, rows, self.dual[rows], self.W, factor * weight)
+            self.start_from(rows, *stage)
+        self.start_from(self.held, self.dual[self.held])
+        self.rounds += 1
 
     def _measure(self, W: Floats) -> None:
         """Evaluate all rows at W; choose the next live ones."""
