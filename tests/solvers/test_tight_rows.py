@@ -8,6 +8,7 @@ import torch
 
 import attnmargin as am
 from attnmargin.solvers.tight_rows import on_tight_rows
+from tests.large import realisable
 
 
 @pytest.mark.parametrize("norm", ["nuc", 1.5, 3.0])
@@ -64,3 +65,11 @@ def test_small_misses_cost_no_norm(norm: str | float) -> None:
     assert float(check.gap) > 1e-8
     assert bool(found.optimal)
     assert float(found.certificate.gap) < 1e-11
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_long_weights(seed: int) -> None:
+    """With ‖W‖ = 800, rounding in the rows that hold would cost 1.5e-12 of the norm."""
+    solution = am.solve(realisable(2000, 51, 10, seed))
+    assert bool(solution.optimal)
+    assert float(solution.certificate.gap) < 2e-13

@@ -129,7 +129,7 @@ def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: W
     start = None if warm is None else warm.dual
     frobenius = solve_large(problem, start, watch)
     if _is_frobenius(norm) or watch.over:
-        return _deliver(problem, norm, *frobenius)
+        return on_tight_rows(_deliver(problem, norm, *frobenius))
     answer = by_working_sets(problem, frobenius, partial(_solve_few, norm), watch)
     return on_tight_rows(_deliver(problem, norm, *answer))
 
@@ -156,7 +156,7 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
         solution = _second_opinion(solution, fastest)
     if fastest != together:
         solution = _second_opinion(solution, together)
-    return settled(solution)
+    return settled(on_tight_rows(solution))
 
 
 def _fastest(problem: MarginProblem, norm: Norm) -> str:
