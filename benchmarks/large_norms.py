@@ -19,14 +19,11 @@ NORMS: list[str | float] = ["nuc", 1.25, 3.0]
 
 
 def multiclass(points: int, d: int, classes: int) -> am.MarginProblem:
-    """Classes that a random W separates; every feature serves the rows of its other classes."""
+    """Classes that a random W separates."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(points, d, generator=generator, dtype=torch.float64)
     W = torch.randn(classes, d, generator=generator, dtype=torch.float64)
-    own = (x @ W.mT).argmax(-1)
-    others = torch.arange(classes - 1) + (torch.arange(classes - 1) >= own[:, None])
-    unit = torch.eye(classes, dtype=torch.float64)
-    return am.margin_problem((unit[own][:, None] - unit[others]).flatten(0, 1), x)
+    return am.class_problem(x, (x @ W.mT).argmax(-1), classes)
 
 
 def measure(name: str, problem: am.MarginProblem, norm: str | float) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from .margin.builders import token_problem as token_problem
 from .margin.certificate import Certificate as Certificate
 from .margin.certificate import Status as Status
 from .margin.certificate import certify as certify
+from .margin.classes import class_problem as class_problem
 from .margin.norms import Frobenius as Frobenius
 from .margin.norms import Lp as Lp
 from .margin.norms import Norm as Norm

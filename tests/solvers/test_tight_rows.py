@@ -42,10 +42,7 @@ def _classes(points: int, d: int, classes: int) -> am.MarginProblem:
     """The multiclass SVM of features that random weights separate."""
     rng = np.random.default_rng(0)
     x, W = rng.normal(size=(points, d)), rng.normal(size=(classes, d))
-    own = (x @ W.T).argmax(-1)
-    others = np.array([[c for c in range(classes) if c != y] for y in own])
-    unit = np.eye(classes)
-    return am.margin_problem((unit[own][:, None] - unit[others]).reshape(-1, classes), x)
+    return am.class_problem(x, (x @ W.T).argmax(-1), classes)
 
 
 def test_rows_that_nearly_fill_the_weights() -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.places import sequence_words
-from attnmargin.margin.problem import LAST_TOKEN, MarginProblem, RowNames
+from attnmargin.margin.problem import EXAMPLE, LAST_TOKEN, MarginProblem, RowNames
 
 _MOST_ROWS = 12
 
@@ -14,6 +14,8 @@ _MOST_ROWS = 12
 def _subject(sequence: int, position: int) -> str:
     if position == LAST_TOKEN:
         return f"the graph of last token {sequence}"
+    if position == EXAMPLE:
+        return f"example {sequence}"
     return sequence_words(sequence, position if position >= 0 else None)
 
 
@@ -28,7 +30,8 @@ def row_words(problem: MarginProblem, row: int) -> str:
     if other < 0:
         return f"{subject} wants its label from token {chosen}"
     if not bool(problem.equality[row]):
-        return f"{subject} wants token {chosen} over token {other}"
+        thing = "class" if position == EXAMPLE else "token"
+        return f"{subject} wants {thing} {chosen} over {thing} {other}"
     level = "level" if bound == 0 else f"{bound:.3g} apart"
     return f"{subject} wants tokens {chosen} and {other} {level}"
 
@@ -55,12 +58,12 @@ def explain_infeasible(problem: MarginProblem, dual: Tensor) -> str:
 
 
 def _explain_one(problem: MarginProblem, row: int) -> str:
-    *_, chosen, other = _row_names(problem, row)
+    _, position, chosen, other = _row_names(problem, row)
     nothing = "the tokens are equal" if other >= 0 else "the token is zero"
     if chosen < 0:
         nothing = "the row is zero"
     elif not bool(problem.right[row].any()):
-        nothing = "its query is zero"
+        nothing = "its features are zero" if position == EXAMPLE else "its query is zero"
     return f"{row_words(problem, row)}, but {nothing}"
 
 
@@ -83,9 +86,12 @@ def _query_words(problem: MarginProblem, first: int, second: int) -> str:
     one, two = problem.right[first], problem.right[second]
     if problem.shape[1] == 1:
         return ""
+    example = _row_names(problem, first)[1] == EXAMPLE
     if torch.equal(one, two):
-        return ", with the same query"
-    return ", with a parallel query" if _cosine(one, two) > 0 else ", with an opposite query"
+        return f", with the same {'features' if example else 'query'}"
+    if _cosine(one, two) > 0:
+        return f", with {'parallel features' if example else 'a parallel query'}"
+    return f", with {'opposite features' if example else 'an opposite query'}"
 
 
 def _cosine(x: Tensor, y: Tensor) -> float:

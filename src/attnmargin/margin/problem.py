@@ -25,6 +25,8 @@ _MANY = 1 << 22
 _ROWS = ("left", "query", "bound", "equality", "mask")
 # Position of a row that belongs to the graph of a last token, which stands in for its sequence.
 LAST_TOKEN = -2
+# Position of a row of a classifier: its sequence is an example, its tokens are classes.
+EXAMPLE = -3
 
 
 @final
@@ -33,7 +35,7 @@ class RowNames:
     """The sequence, query and tokens of each row: int64, broadcasts to ``(*B, M)``; −1: none."""
 
     sequence: Tensor
-    position: Tensor  # which of several queries of the sequence, or LAST_TOKEN
+    position: Tensor  # which of several queries of the sequence, LAST_TOKEN or EXAMPLE
     chosen: Tensor  # the token that must win
     other: Tensor  # the token that must lose, or tie
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError
-from attnmargin.margin.problem import LAST_TOKEN
 from attnmargin.margin.solution import Solution
 from attnmargin.plot.bands import array
 from attnmargin.plot.panels import GREY, Panel, Picture, Series
@@ -77,7 +76,7 @@ def _names(solution: Solution, there: NDArray[Any]) -> list[tuple[str, str]]:
 
 
 def _name(sequence: int, position: int, chosen: int, other: int) -> tuple[str, str]:
-    subject = f"{sequence}" if position in (-1, LAST_TOKEN) else f"{sequence}.{position}"
+    subject = f"{sequence}" if position < 0 else f"{sequence}.{position}"
     return (f"{subject}: {chosen}>{other}" if other >= 0 else subject), subject
 
 
