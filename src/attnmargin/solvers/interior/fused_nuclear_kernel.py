@@ -7,7 +7,7 @@ Helmberg, Rendl, Kojima and Monteiro,
     dY = μ F⁻¹ − Y − sym(Y dF F⁻¹),   Schur matrix ⟨Rᵀ B_i K, Rᵀ B_j K⟩ + 2 G_ij z_iᵀ Y z_j,
 
 with Y = R Rᵀ and F⁻¹ = K Kᵀ: it is symmetric and needs no eigenvalues, and its products run on the
-matrix units. Its inverse comes from pivots in registers. What passes from one distribution over
+matrix units. Its inverse comes from pivots of sixteen rows. What passes from one distribution over
 the threads to another goes through a room in memory, and barriers stand before it is read.
 """
 
@@ -15,6 +15,18 @@ the threads to another goes through a room in memory, and barriers stand before 
 
 import triton
 import triton.language as tl
+
+from attnmargin.solvers.interior.fused_algebra_kernel import (
+    factor,
+    inverse_factor,
+    invert,
+    load,
+    mul,
+    save,
+    solve,
+    span,
+    sym,
+)
 
 # As in the schedule of the methods in lockstep; the first gap is what this direction reaches.
 _ENOUGH = tl.constexpr(2e-10)
@@ -25,65 +37,11 @@ _CAREFUL_PART = tl.constexpr(0.7)
 _LEAST_CENTRED = tl.constexpr(0.3)
 _LEAST_RATIO = tl.constexpr(1e-3)
 _STAY_INSIDE = tl.constexpr(0.99)
-# A smaller pivot of F, or of the Schur matrix scaled to a diagonal of ones, is rounding.
-_LEAST_PIVOT = tl.constexpr(1e-15)
-# Rows that a pivot eliminates at once.
-_PIVOTS = tl.constexpr(16)
-# How often a solution of the Schur system is refined.
-_PASSES = tl.constexpr(2)
 # Steps that are tried at once, and the ratio from one to the next; the log is to the base two.
 _TRIALS = tl.constexpr(8)
 _RATIO = tl.constexpr(0.7)
 _LOG_RATIO = tl.constexpr(-0.5145731728297583)
 _ROUNDS = tl.constexpr(4)
-# A query this close to the span of those before it lies in the span.
-_INSIDE_SPAN = tl.constexpr(1e-13)
-
-
-@triton.jit
-def _mul(a, b):
-    return tl.dot(a, b, out_dtype=tl.float64)
-
-
-@triton.jit
-def _sym(a):
-    return 0.5 * (a + tl.trans(a))
-
-
-@triton.jit
-def _load(matrix, SIZE: tl.constexpr, STRIDE: tl.constexpr):
-    """Read the first rows and columns of a square matrix from the room."""
-    i = tl.arange(0, SIZE)
-    return tl.load(matrix + i[:, None] * STRIDE + i[None, :])
-
-
-@triton.jit
-def _save(matrix, numbers, HEIGHT: tl.constexpr, WIDTH: tl.constexpr):
-    """Write a matrix to the room."""
-    i, j = tl.arange(0, HEIGHT), tl.arange(0, WIDTH)
-    tl.store(matrix + i[:, None] * WIDTH + j[None, :], numbers)
-
-
-@triton.jit
-def _span(query, basis, places, Q, E, QB: tl.constexpr, EB: tl.constexpr):
-    """Write an orthonormal basis of the queries ``(q, E)`` and their places in it ``(Q, q)``."""
-    i, e = tl.arange(0, QB), tl.arange(0, EB)
-    found = tl.zeros([QB, EB], tl.float64)
-    if Q < E:
-        for k in range(Q):
-            rest = tl.load(query + k * E + e, e < E, 0.0)
-            first = tl.sum(found * rest[None, :], 1)
-            rest -= tl.sum(found * first[:, None], 0)
-            second = tl.sum(found * rest[None, :], 1)
-            rest -= tl.sum(found * second[:, None], 0)
-            length = tl.sqrt(tl.sum(rest * rest, 0))
-            length = tl.where(length > _INSIDE_SPAN, length, 0.0)
-            unit = rest / tl.where(length > 0.0, length, float("inf"))
-            found = tl.where((i == k)[:, None], unit[None, :], found)
-            tl.store(places + k * QB + i, tl.where(i == k, length, first + second))
-    else:
-        found += tl.where((i[:, None] == e[None, :]) & (e < E)[None, :], 1.0, 0.0)
-    tl.store(basis + i[:, None] * EB + e[None, :], found)
 
 
 @triton.jit
@@ -104,15 +62,15 @@ def _start(left, z, guess, b, ineq, M, q, QB: tl.constexpr):
     i = tl.arange(0, QB)
     little = 0.1 * tl.sum(tl.abs(guess), 0) / M
     dual = guess + tl.where(ineq, little, 0.0)
-    N = _mul(tl.trans(left), dual[:, None] * z)
-    power = _mul(tl.trans(N), N)
+    N = mul(tl.trans(left), dual[:, None] * z)
+    power = mul(tl.trans(N), N)
     size = tl.sum(tl.sum(tl.where(i[:, None] == i[None, :], power, 0.0), 1), 0)
     power = power / size
-    power = _mul(power, power)
-    power = _mul(power, power)
+    power = mul(power, power)
+    power = mul(power, power)
     largest = tl.sqrt(tl.sqrt(tl.sqrt(tl.sum(tl.sum(power * power, 1), 0))))  # and no less
     inside = 0.6 / tl.sqrt(size * largest)
-    values = inside * tl.sum(_mul(left, N) * z, 1)
+    values = inside * tl.sum(mul(left, N) * z, 1)
     counts = (values > 0.0) & (b > 0.0) & ineq
     needed = tl.max(tl.where(counts, b / tl.where(counts, values, 1.0), 0.0), 0)
     scale = 1.5 * tl.minimum(tl.maximum(needed, 0.5), 50.0)
@@ -136,104 +94,33 @@ def _gap(b, dual, values, free, ineq, total):
 
 
 @triton.jit
-def _factor(Y, q, QB: tl.constexpr):
-    """Factor ``Y = R Rᵀ``; return ``Rᵀ``."""
-    i = tl.arange(0, QB)
-    R = tl.zeros([QB, QB], tl.float64)
-    for k in range(q):
-        here = (i == k)[:, None]
-        line = tl.where(i >= k, tl.sum(tl.where(here, Y, 0.0), 0), 0.0)
-        corner = tl.sum(tl.where(i == k, line, 0.0), 0)
-        line = line * tl.where(corner > 0.0, 1.0 / tl.sqrt(tl.maximum(corner, 1e-300)), 0.0)
-        R = tl.where(here, line[None, :], R)
-        Y -= line[:, None] * line[None, :]
-    return R
-
-
-@triton.jit
-def _inverse_factor(F, q, QB: tl.constexpr):
-    """Factor ``F⁻¹ = K Kᵀ``; return ``Kᵀ``.
-
-    Elimination leaves the inverse of the unit triangle of F below the diagonal.
-    """
-    i = tl.arange(0, QB)
-    same = i[:, None] == i[None, :]
-    for k in range(q):
-        line = tl.sum(tl.where((i == k)[:, None], F, 0.0), 0)
-        corner = tl.sum(tl.where(i == k, line, 0.0), 0)
-        down = tl.where(i > k, line / tl.maximum(corner, _LEAST_PIVOT), 0.0)
-        F -= down[:, None] * tl.where(i == k, line + 1.0, line)[None, :]
-    diagonal = tl.maximum(tl.sum(tl.where(same, F, 0.0), 1), _LEAST_PIVOT)
-    K = tl.where(i[:, None] > i[None, :], F, tl.where(same, 1.0, 0.0))
-    return K / tl.sqrt(diagonal)[:, None]
-
-
-@triton.jit
-def _invert(S, inverse, M, BLOCK: tl.constexpr):
-    """Write the inverse of a matrix whose diagonal is one, by pivots of sixteen rows at once.
-
-    As in the Frobenius kernel, one product does a pivot, and what it leaves is −S⁻¹ + 2 I.
-    """
-    row, i = tl.arange(0, BLOCK), tl.arange(0, _PIVOTS)
-    place = 0
-    while place < M:
-        _save(inverse, S, BLOCK, BLOCK)
-        tl.debug_barrier()
-        lines = inverse + (place + i)[:, None] * BLOCK
-        corner = tl.load(lines + (place + i)[None, :])
-        edge = tl.load(lines + row[None, :])
-        edge = tl.where((place + i)[:, None] == row[None, :], edge - 1.0, edge)
-        edge = _mul(_inverse_factor(corner, _PIVOTS, _PIVOTS), edge)
-        S = tl.dot(tl.trans(-edge), edge, S, out_dtype=tl.float64)
-        tl.debug_barrier()
-        place += _PIVOTS
-    _save(inverse, tl.where(row[:, None] == row[None, :], 2.0, 0.0) - S, BLOCK, BLOCK)
-
-
-@triton.jit
 def _schur(
     left, z, C, R, K, barrier, ineq, schur, inverse, work, M, q, BLOCK: tl.constexpr,
     QB: tl.constexpr,
 ):  # fmt: skip
     """Write the Schur matrix, scaled to a diagonal of ones, and its inverse; return the scale."""
     row = tl.arange(0, BLOCK)
-    zR, zK, CK = _mul(z, tl.trans(R)), _mul(z, tl.trans(K)), _mul(C, tl.trans(K))
-    S = 2.0 * _mul(left, tl.trans(left)) * _mul(zR, tl.trans(zR))
+    zR, zK, CK = mul(z, tl.trans(R)), mul(z, tl.trans(K)), mul(C, tl.trans(K))
+    S = 2.0 * mul(left, tl.trans(left)) * mul(zR, tl.trans(zR))
     tl.debug_barrier()
-    _save(work, zR, BLOCK, QB)
-    _save(work + BLOCK * QB, _mul(C, tl.trans(R)), BLOCK, QB)
+    save(work, zR, BLOCK, QB)
+    save(work + BLOCK * QB, mul(C, tl.trans(R)), BLOCK, QB)
     tl.debug_barrier()
     for a in range(q):
         own = tl.load(work + BLOCK * QB + row * QB + a)[:, None] * zK
         own += tl.load(work + row * QB + a)[:, None] * CK
         S = tl.dot(own, tl.trans(own), S, out_dtype=tl.float64)
-    _save(schur, S, BLOCK, BLOCK)
+    save(schur, S, BLOCK, BLOCK)
     tl.debug_barrier()
     diagonal = tl.load(schur + row * (BLOCK + 1)) + barrier
     scale = tl.where(row < M, 1.0 / tl.sqrt(tl.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
     tl.debug_barrier()
-    S = _load(schur, BLOCK, BLOCK) * (scale[:, None] * scale[None, :])
+    S = load(schur, BLOCK, BLOCK) * (scale[:, None] * scale[None, :])
     S = tl.where(row[:, None] == row[None, :], 1.0, S)
-    _save(schur, S, BLOCK, BLOCK)
-    _invert(S, inverse, M, BLOCK)
+    save(schur, S, BLOCK, BLOCK)
+    invert(S, inverse, M, BLOCK)
     tl.debug_barrier()
     return scale
-
-
-@triton.jit
-def _times(matrix, x, BLOCK: tl.constexpr):
-    """Multiply a symmetric matrix in the room by a vector."""
-    return tl.sum(_load(matrix, BLOCK, BLOCK) * x[:, None], 0)
-
-
-@triton.jit
-def _solve(schur, inverse, scale, right, BLOCK: tl.constexpr):
-    """Solve the Schur system, and refine the solution."""
-    right = right * scale
-    x = _times(inverse, right, BLOCK)
-    for _ in range(_PASSES):
-        x += _times(inverse, right - _times(schur, x, BLOCK), BLOCK)
-    return x * scale
 
 
 @triton.jit
@@ -246,9 +133,9 @@ def _passing(work, steps, q, QB: tl.constexpr, QV: tl.constexpr):
     SIZE: tl.constexpr = QB * QB
     first = (u < _TRIALS)[:, None, None]
     t = steps[:, None, None]
-    F, Y = _load(work, QV, QB)[None, :, :], _load(work + SIZE, QV, QB)[None, :, :]
-    dF, dY = _load(work + 2 * SIZE, QV, QB), _load(work + 3 * SIZE, QV, QB)
-    square = _load(work + 4 * SIZE, QV, QB)[None, :, :]
+    F, Y = load(work, QV, QB)[None, :, :], load(work + SIZE, QV, QB)[None, :, :]
+    dF, dY = load(work + 2 * SIZE, QV, QB), load(work + 3 * SIZE, QV, QB)
+    square = load(work + 4 * SIZE, QV, QB)[None, :, :]
     A = tl.where(first, F + t * (dF[None, :, :] - t * square), Y + t * dY[None, :, :])
     good = u >= 0
     for k in range(q):
@@ -294,36 +181,36 @@ def _step(
     """Take a predictor-corrector step, or a short, well-centred one; return whether it moved."""
     i = tl.arange(0, QB)
     SIZE: tl.constexpr = QB * QB
-    R, K = _factor(Y, q, QB), _inverse_factor(F, q, QB)
+    R, K = factor(Y, q, QB), inverse_factor(F, q, QB)
     barrier = tl.where(ineq, slack / tl.where(ineq, dual, 1.0), 0.0)
     scale = _schur(left, z, C, R, K, barrier, ineq, schur, inverse, work, M, q, BLOCK, QB)
-    inverse_F = _mul(tl.trans(K), K)
+    inverse_F = mul(tl.trans(K), K)
     eye = tl.where((i[:, None] == i[None, :]) & (i < q)[:, None], 1.0, 0.0)
 
     dY, dF, square, image = 0.0 * Y, 0.0 * Y, 0.0 * Y, 0.0 * z
     move, slide = 0.0 * dual, 0.0 * dual
     aim, length, turn = 0.0 * mu, 0.0 * mu, 0
     while turn < 2:
-        target = aim * eye - _mul(dY, dF) + _mul(Y, square)
-        scaled = _sym(_mul(target, inverse_F))
-        curve = _mul(C, scaled) + _mul(image, dY)
+        target = aim * eye - mul(dY, dF) + mul(Y, square)
+        scaled = sym(mul(target, inverse_F))
+        curve = mul(C, scaled) + mul(image, dY)
         centre = tl.where(ineq, (aim - move * slide) / tl.where(ineq, dual, 1.0), 0.0)
         right = b + centre - 2.0 * tl.sum(curve * z, 1)
-        move = _solve(schur, inverse, scale, right, BLOCK)
+        move = solve(schur, inverse, scale, right, BLOCK)
         slide = tl.where(ineq, centre - slack - barrier * move, 0.0)
-        change = _mul(tl.trans(left), move[:, None] * z)
-        image = _mul(left, change)
-        square = _mul(tl.trans(change), change)
-        turned = _mul(tl.trans(N), change)
+        change = mul(tl.trans(left), move[:, None] * z)
+        image = mul(left, change)
+        square = mul(tl.trans(change), change)
+        turned = mul(tl.trans(N), change)
         dF = -(turned + tl.trans(turned))
-        dY = scaled - Y - _sym(_mul(_mul(Y, dF), inverse_F))
+        dY = scaled - Y - sym(mul(mul(Y, dF), inverse_F))
 
         tl.debug_barrier()
-        _save(work, F, QB, QB)
-        _save(work + SIZE, Y, QB, QB)
-        _save(work + 2 * SIZE, dF, QB, QB)
-        _save(work + 3 * SIZE, dY, QB, QB)
-        _save(work + 4 * SIZE, square, QB, QB)
+        save(work, F, QB, QB)
+        save(work + SIZE, Y, QB, QB)
+        save(work + 2 * SIZE, dF, QB, QB)
+        save(work + 3 * SIZE, dY, QB, QB)
+        save(work + 4 * SIZE, square, QB, QB)
         tl.debug_barrier()
         longest = tl.minimum(_ratio_step(dual, move, ineq), _ratio_step(slack, slide, ineq))
         length = _length(work, longest, q, QB, QV)
@@ -364,10 +251,10 @@ def _walk(
     record, steps, turn = float("inf") + 0.0 * tl.sum(b, 0), 0, 0
     careful, going = q < 0, q > 0
     while going:
-        N = _mul(tl.trans(left), dual[:, None] * z)
-        C = _mul(left, N)
-        F = eye - _mul(tl.trans(N), N)
-        values = 2.0 * tl.sum(_mul(C, Y) * z, 1)
+        N = mul(tl.trans(left), dual[:, None] * z)
+        C = mul(left, N)
+        F = eye - mul(tl.trans(N), N)
+        values = 2.0 * tl.sum(mul(C, Y) * z, 1)
         trace = tl.sum(tl.sum(Y * F, 1), 0)
         total = 2.0 * tl.sum(tl.sum(Y * eye, 1), 0) - trace
         mu = (tl.sum(tl.where(ineq, dual * slack, 0.0), 0) + trace) / count
@@ -375,7 +262,7 @@ def _walk(
         better = gap < record
         if better | (steps == 0):
             tl.store(best + row, dual, row < M)
-            _save(kept, Y, QB, QB)
+            save(kept, Y, QB, QB)
         record = tl.minimum(gap, record)
         going = (record > _ENOUGH) & ((record > _GOOD) | better)
         if going:
@@ -407,7 +294,7 @@ def _member(
     places = work + 2 * BLOCK * QB + 5 * QB * QB
     kept, basis = places + QB * QB, places + 2 * QB * QB
     tl.debug_barrier()
-    _span(query, basis, places, Q, E, QB, EB)
+    span(query, basis, places, Q, E, QB, EB)
     tl.debug_barrier()
     z = _right(query, places, row, M, Q, E, QB)
     u = tl.load(left + row[:, None] * D + j[None, :], there[:, None] & (j < D)[None, :], 0.0)
@@ -420,8 +307,8 @@ def _member(
     )  # fmt: skip
     tl.debug_barrier()
     found = tl.load(dual + row, there, 0.0)
-    NY = _mul(_mul(tl.trans(u), found[:, None] * z), _load(kept, QB, QB))
-    answer = _mul(NY, tl.load(basis + i[:, None] * EB + e[None, :])) * (2.0 * tl.load(value))
+    NY = mul(mul(tl.trans(u), found[:, None] * z), load(kept, QB, QB))
+    answer = mul(NY, tl.load(basis + i[:, None] * EB + e[None, :])) * (2.0 * tl.load(value))
     tl.store(W + j[:, None] * E + e[None, :], answer, (j < D)[:, None] & (e < E)[None, :])
     tl.debug_barrier()
     tl.store(dual + row, found / tl.load(length + row, there, 1.0), there)
