@@ -1,4 +1,4 @@
-"""Frobenius instances per second on a GPU, for several sizes of problem and batch.
+"""Frobenius and nuclear instances per second on a GPU, for several sizes of problem and batch.
 
     python -m benchmarks.fused    # on a machine with a GPU and Triton
 
@@ -14,12 +14,16 @@ import attnmargin as am
 from benchmarks.harness import RESULTS, machine, save
 
 CASES = [
-    ((5, 5, 5), 200_000),
-    ((5, 5, 20), 200_000),
-    ((6, 8, 10), 10_000),
-    ((6, 8, 10), 200_000),
-    ((6, 8, 10), 1_000_000),
-    ((20, 5, 40), 50_000),
+    ("fro", (5, 5, 5), 200_000),
+    ("fro", (5, 5, 20), 200_000),
+    ("fro", (6, 8, 10), 10_000),
+    ("fro", (6, 8, 10), 200_000),
+    ("fro", (6, 8, 10), 1_000_000),
+    ("fro", (20, 5, 40), 50_000),
+    ("nuc", (5, 5, 20), 100_000),
+    ("nuc", (6, 8, 10), 10_000),
+    ("nuc", (6, 8, 10), 100_000),
+    ("nuc", (6, 8, 10), 200_000),
 ]
 
 
@@ -38,28 +42,28 @@ def instances(shape: tuple[int, int, int], trials: int) -> tuple[torch.Tensor, .
     return X, z, torch.where(sign, scores, -scores).argmax(-1)
 
 
-def measure(shape: tuple[int, int, int], trials: int, repeats: int = 5) -> dict[str, Any]:
+def measure(
+    norm: str, shape: tuple[int, int, int], trials: int, repeats: int = 5
+) -> dict[str, Any]:
     """Take the best of the repeats, after one that warms up."""
     X, z, selection = instances(shape, trials)
     best = float("inf")
     for attempt in range(repeats + 1):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        solution = am.solve(am.token_problem(X, z, selection))
+        solution = am.solve(am.token_problem(X, z, selection), norm)
         optimal = int(solution.optimal.sum())  # waits for the GPU
         if attempt:
             best = min(best, time.perf_counter() - start)
     gap = float(solution.certificate.gap.max())
     speed = {"per second": trials / best, "optimal": optimal, "worst gap": gap}
-    return {"shape": shape, "instances": trials, **speed}
+    row = {"norm": norm, "shape": shape, "instances": trials, **speed}
+    print(norm, shape, f"{trials:9,}", f"{row['per second']:14,.0f}/s", optimal, f"{gap:.1e}")
+    return row
 
 
 def main() -> None:
     results = [measure(*case) for case in CASES]
-    for row in results:
-        print(
-            row["shape"], f"{row['instances']:9,}", f"{row['per second']:14,.0f}/s", row["optimal"]
-        )
     own = {**machine(), "device": torch.cuda.get_device_name(), "results": results}
     save(own, RESULTS / "fused.json")
 

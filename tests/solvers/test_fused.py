@@ -142,9 +142,9 @@ def test_members_that_the_kernel_leaves_are_solved_in_lockstep(
 
 def test_other_norms_do_not_use_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "fits", lambda problem: True)
-    assert am.solve(_tokens(2, 3, 3, 2), "nuc").optimal.all()
+    assert am.solve(_tokens(2, 3, 3, 2), 3.0).optimal.all()
     with pytest.raises(am.InputError, match="one of auto, interior, lockstep"):
-        am.solve(_tokens(2, 3, 3, 2), "nuc", method="fused")
+        am.solve(_tokens(2, 3, 3, 2), 3.0, method="fused")
 
 
 def test_the_kernel_asks_for_a_gpu_and_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:

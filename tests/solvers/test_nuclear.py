@@ -114,6 +114,6 @@ def test_float32_in_float32_out() -> None:
 
 def test_a_method_of_another_norm_is_refused() -> None:
     problem = optimal_problem(am.random_data(2, 3, 4))
-    needs = "one of auto, interior, lockstep, working-set, reference"
+    needs = "one of auto, interior, lockstep, fused, working-set, reference"
     with pytest.raises(am.InputError, match=needs):
         am.solve(problem, "nuc", method="active-set")

@@ -17,11 +17,12 @@ from attnmargin.margin.solution import Solution
 from attnmargin.solvers.frobenius.fused import fits
 from attnmargin.solvers.frobenius.method import FUSED, LARGE_WORK, active_set_work, solve_frobenius
 from attnmargin.solvers.frobenius.method import METHODS as FROBENIUS_METHODS
+from attnmargin.solvers.interior.fused import fits_nuclear
 from attnmargin.solvers.interior.lp import solve_lp
 from attnmargin.solvers.interior.nuclear import solve_nuclear
 from attnmargin.solvers.interior.schedule import ENOUGH
+from attnmargin.solvers.interior.walk import IN_FROBENIUS, Warm
 from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
-from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.large import solve_large
 from attnmargin.solvers.low_rank import local_solutions
 from attnmargin.solvers.outcome import INFEASIBLE
@@ -72,10 +73,10 @@ def solve(
             this one. It changes the time, not the answer.
         method: "auto" uses the compiled method of the norm on the CPU ("active-set" for Frobenius,
             else "interior"; for large problems "blocks" and "working-set"). On a GPU it uses
-            "fused" (Frobenius, up to 128 rows, with Triton: one kernel for the batch), and working
-            sets in torch for large problems. "lockstep" (batched torch) runs on every device and
-            solves what the others leave inaccurate. "reference" is cvxpy with Clarabel: slow, but
-            independent.
+            "fused" (Frobenius up to 128 rows, nuclear up to 64, with Triton: one kernel for the
+            batch), and working sets in torch for large problems. "lockstep" (batched torch) runs on
+            every device and solves what the others leave inaccurate. "reference" is cvxpy with
+            Clarabel: slow, but independent.
         rank: for the nuclear norm, the width m of K and Q in ``W = K Qᵀ``. A convex solution of
             rank ≤ m is the answer (paper A, Lemma 3). Otherwise the solver looks for a local
             solution, with status "local" and the gap to the convex bound.
@@ -162,7 +163,7 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
 def _fastest(problem: MarginProblem, norm: Norm) -> str:
     """Name the fastest method for a norm where the problem is."""
     compiled, together = _methods(norm)
-    if _is_frobenius(norm) and fits(problem):
+    if _has_kernel(norm) and (fits if _is_frobenius(norm) else fits_nuclear)(problem):
         return FUSED
     return compiled if runs_compiled(problem.left.device) else together
 
@@ -188,6 +189,10 @@ def _methods(norm: Norm) -> tuple[str, str]:
     return FROBENIUS_METHODS if _is_frobenius(norm) else INTERIOR_METHODS
 
 
+def _has_kernel(norm: Norm) -> bool:
+    return _is_frobenius(norm) or isinstance(norm, Nuclear)
+
+
 def _is_frobenius(norm: Norm) -> bool:
     return isinstance(norm, Frobenius) or norm == Lp(2.0)
 
@@ -204,8 +209,7 @@ def _solve_by(
         rows = None if warm is None else warm.rows()
         return _deliver(problem, norm, *solve_frobenius(problem, rows, method))
     if isinstance(norm, Nuclear) and min(problem.shape) == 1:  # its norm is its length
-        name = FROBENIUS_METHODS[INTERIOR_METHODS.index(method)]
-        return _deliver(problem, norm, *solve_frobenius(problem, None, name))
+        return _deliver(problem, norm, *solve_frobenius(problem, None, IN_FROBENIUS[method]))
     if isinstance(norm, Lp):
         answer = solve_lp(problem, norm.p, warm, method, enough)
     else:
@@ -217,7 +221,7 @@ def _check(norm: Norm, method: str, rank: int | None) -> None:
     """Raise InputError early if norm, method and rank do not fit together."""
     if not isinstance(norm, Frobenius | Nuclear | Lp):
         raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
-    fused = (FUSED,) if _is_frobenius(norm) else ()
+    fused = (FUSED,) if _has_kernel(norm) else ()
     methods = ("auto", *_methods(norm), *fused, _large_method(norm), "reference")
     if method not in methods:
         needs = f"one of {', '.join(methods)} for the norm {norm.name}"

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import tiny
-from attnmargin.margin.certificate import Status, certify
+from attnmargin.margin.certificate import CODES, Status, certify
 from attnmargin.margin.norms import scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
@@ -29,10 +28,9 @@ def on_tight_rows(solution: Solution) -> Solution:
     tight rows must be scaled up as a whole, which costs far more norm than a small move.
     """
     problem, norm = solution.problem, solution.norm
-    wanting = np.asarray(solution.status == Status.INACCURATE)
-    places = [
-        b for b in problem.members() if wanting[b] and bool(torch.isfinite(solution.W[b]).all())
-    ]
+    finite = torch.isfinite(solution.W).all(-1).all(-1)
+    wanting = (solution.code == CODES[Status.INACCURATE]) & finite
+    places = [tuple(place) for place in wanting.nonzero().tolist()]
     if not places:
         return solution
     W = solution.W.clone()

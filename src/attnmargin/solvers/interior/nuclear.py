@@ -22,7 +22,8 @@ from torch import Tensor
 
 from attnmargin.base.compiled import in_threads
 from attnmargin.margin.problem import MarginProblem
-from attnmargin.solvers.frobenius.method import Answer
+from attnmargin.solvers.frobenius.method import FUSED, Answer
+from attnmargin.solvers.interior.fused import check_fused_nuclear, walk_fused
 from attnmargin.solvers.interior.schedule import (
     CAREFUL_PART,
     ENOUGH,
@@ -35,6 +36,7 @@ from attnmargin.solvers.interior.schedule import (
 from attnmargin.solvers.interior.shared import SharedQueries, shared_queries
 from attnmargin.solvers.interior.walk import (
     Members,
+    SolveMembers,
     UnitRows,
     Warm,
     follow_path,
@@ -230,7 +232,11 @@ def solve_nuclear(
     walk: Walk = _walk_compiled
     if method == "lockstep":
         walk = partial(_walk_together, enough=enough)
-    return solve_from_frobenius(problem, warm, method, partial(_solve_members, walk), _KERNEL)
+    solve_members: SolveMembers = partial(_solve_members, walk)
+    if method == FUSED:
+        check_fused_nuclear(problem)
+        solve_members = walk_fused
+    return solve_from_frobenius(problem, warm, method, solve_members, _KERNEL)
 
 
 def _solve_members(

@@ -12,6 +12,7 @@ from attnmargin.margin.norms import Frobenius, scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import (
     FROBENIUS_KERNEL,
+    FUSED,
     LARGE_WORK,
     Answer,
     active_set_work,
@@ -32,9 +33,12 @@ from attnmargin.solvers.outcome import INFEASIBLE
 _COUNTS = 1e-6
 # From this many rows on, walking in lockstep to the Frobenius solution is slow.
 _MANY = 200
-# The compiled and the torch method, each with its counterpart for the Frobenius norm.
-_FROBENIUS = {"interior": "active-set", "lockstep": "lockstep"}
+# The compiled, the torch and the GPU method, each with its counterpart for the Frobenius norm.
+IN_FROBENIUS = {"interior": "active-set", "lockstep": "lockstep", FUSED: FUSED}
 METHODS = ("interior", "lockstep")
+
+# Multipliers, W and iterations of feasible problems from their Frobenius multipliers and values.
+SolveMembers = Callable[[MarginProblem, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass
@@ -128,7 +132,7 @@ def solve_from_frobenius(
     problem: MarginProblem,
     warm: Warm | None,
     method: str,
-    solve_members: Callable[[MarginProblem, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+    solve_members: SolveMembers,
     kernel: str,
 ) -> Answer:
     """Solve in another norm, starting from the Frobenius solution.
@@ -140,7 +144,7 @@ def solve_from_frobenius(
     start = None if warm is None else warm.rows()
     if method == "interior":
         compile_together(FROBENIUS_KERNEL, kernel)
-    frobenius = _frobenius(problem, start, _FROBENIUS[method])
+    frobenius = _frobenius(problem, start, IN_FROBENIUS[method])
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
