@@ -1,0 +1,155 @@
+"""The search: solve the rows that are held, pass over the source, exchange rows, again.
+
+The first passes need no more than rough solutions; the last ones are exact. See working_set.py,
+which does the same with problems whose rows are built.
+"""
+
+from dataclasses import replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.margin.certificate import certify, extended
+from attnmargin.margin.norms import Frobenius, Norm
+from attnmargin.margin.solution import Solution
+from attnmargin.solvers.entry import LARGE_ROWS, is_frobenius, solve, solve_few
+from attnmargin.solvers.interior.schedule import ENOUGH
+from attnmargin.solvers.sequences.kept import Kept, joined, no_rows
+from attnmargin.solvers.sequences.passes import Passes, Seen, Wanted
+from attnmargin.solvers.watch import Watch
+from attnmargin.solvers.working_set import COARSE, FIRST, KEPT, LATER, NOTHING, ROUNDS, missing_of
+
+# Gaps that will do, one after the other, as soon as no row misses more; the last is exact.
+_GAPS = (COARSE, 1e-4, 0.0)
+# Rows of one query that a pass adds at most: one that joins mostly brings its neighbours along.
+_OF_EACH = 4
+# Rows with a slack above this leave, but only when the lower bound has grown by this share.
+_FAR, _GROWN = 0.5, 1e-3
+# Units in the last place of ‖a‖ ‖W‖ by which a row may miss its bound: as in the certificate.
+_ROUNDING = 8 * float(torch.finfo(torch.float64).eps)
+
+
+@final
+class Search:
+    """Solves the rows of a source that matter, in one norm, and in the Frobenius norm before."""
+
+    def __init__(self, passes: Passes, norm: Norm, watch: Watch, most: int) -> None:
+        self._passes, self._norm, self._watch, self._most = passes, norm, watch, most
+        self._direction = passes.direction()
+        self._held: Kept = no_rows(len(self._direction))
+        self._dual: Tensor | None = None
+        self._best, self._lifted = torch.inf, self._direction
+        self._grown, self._iterations, self._gap = 0.0, 0, torch.inf
+        self._found: Solution | None = None
+
+    def solve(self) -> Solution:
+        """Solve, and certify over all rows."""
+        if self._passes.rows <= self._most:
+            self._hold(self._look(self._direction, torch.inf, self._most, self._most))
+            self._found = self._solved(self._norm, 0.0)
+            return self._certified(self._found, self._found.W)
+        self._hold(self._look(self._direction, torch.inf))
+        if is_frobenius(self._norm):
+            return self._finished(self._improve(self._norm, _GAPS))
+        ended = self._improve(Frobenius(), _GAPS[:1])
+        if ended and not bool(self._last.infeasible):
+            self._hold(self._look(self._last.W, FIRST, of_each=self._most))
+            self._dual, self._best, self._grown = None, torch.inf, 0.0
+            ended = self._improve(self._norm, (COARSE, 0.0))
+        return self._finished(ended)
+
+    @property
+    def _last(self) -> Solution:
+        assert self._found is not None  # noqa: S101 - a round is over
+        return self._found
+
+    def _improve(self, norm: Norm, gaps: tuple[float, ...]) -> bool:
+        """Go on until no row is missed by a solution with the last gap, or watch ends it."""
+        level = 0
+        for _ in range(ROUNDS):
+            self._found = found = self._solved(norm, gaps[level])
+            if bool(found.infeasible):
+                return True
+            if self._watch.over:
+                return False
+            seen = self._look(found.W, LATER)
+            self._remember(seen)
+            violated = _violated(seen, found.W)
+            if not violated and level == len(gaps) - 1:
+                return True
+            if not violated or seen.worst <= gaps[level]:
+                level = min(level + 1, len(gaps) - 1)
+            self._exchange(seen)
+        return False
+
+    def _solved(self, norm: Norm, enough: float) -> Solution:
+        """Solve the rows that are held, to a relative gap; exactly if that is zero."""
+        problem, warm = self._held.problem(), self._dual
+        many = problem.M > LARGE_ROWS and self._passes.rows > self._most
+        if is_frobenius(norm) or (enough == 0.0 and not many):
+
+            def look(_: int, support: int, gap: float) -> bool:
+                self._watch.tell(self._passes.rows, support, max(gap, self._gap))
+                return self._watch.over or gap < enough
+
+            found = solve(problem, norm, warm_start=warm, progress=look)
+        else:
+            found = solve_few(norm, problem, warm, enough or ENOUGH)
+        self._iterations += int(found.iterations)
+        self._watch.tell(self._passes.rows, int((found.dual != 0).sum()), self._gap)
+        return found
+
+    def _look(self, W: Tensor, share: float, most: int = 0, of_each: int = _OF_EACH) -> Seen:
+        return self._passes.look(W, self._held, Wanted(most or self._most, of_each, share))
+
+    def _hold(self, seen: Seen) -> None:
+        """Hold some rows in place of those before."""
+        self._held = seen.rows
+
+    def _remember(self, seen: Seen) -> None:
+        """Keep the shortest W so far that, scaled up, satisfies all rows."""
+        found = self._last
+        upper = seen.lift * float(self._norm.value(found.W))
+        if upper < self._best:
+            self._best, self._lifted = upper, found.W * seen.lift
+        gap = max(float(found.certificate.gap), seen.worst)
+        self._gap = min(self._gap, gap) if gap < torch.inf else self._gap
+
+    def _exchange(self, seen: Seen) -> None:
+        """Add rows; drop those that are far, if the lower bound has grown enough since."""
+        found, kept = self._last, slice(None)
+        if float(found.certificate.lower) > (1.0 + _GROWN) * self._grown:
+            self._grown = float(found.certificate.lower)
+            near = missing_of(found.problem, found.W) > -_FAR
+            kept = near | (found.dual != 0) | found.problem.equality
+        dual = torch.cat((found.dual[kept], torch.zeros(len(seen.rows), dtype=torch.float64)))
+        rows = joined(self._held[kept], seen.rows)
+        order = rows.key.argsort()
+        self._held, self._dual = rows[order], dual[order]
+
+    def _finished(self, ended: bool) -> Solution:
+        """Certify the last solution, or what is best so far."""
+        found = self._last
+        if ended or self._best == torch.inf:
+            return self._certified(found, found.W)
+        return self._certified(found, self._lifted)
+
+    def _certified(self, found: Solution, W: Tensor) -> Solution:
+        problem, norm = found.problem, self._norm
+        proof = certify(problem, norm, W, found.dual)
+        proof = extended(proof, self._passes.parts(self._held), norm, W)
+        iterations = torch.tensor(self._iterations)
+        decision = found.decision if found.norm == norm and W is found.W else None
+        outside = self._passes.rows - problem.M
+        return Solution(
+            problem, norm, W, found.dual, proof, iterations, decision=decision, outside=outside
+        )
+
+
+def _violated(seen: Seen, W: Tensor) -> bool:
+    """Decide whether a row that is not held misses its bound by more than rounding."""
+    problem = seen.rows.problem()
+    scale = problem.bound.where(problem.bound > 0, torch.inf)
+    noise = _ROUNDING * problem.lengths() * Frobenius().value(W) / scale
+    return bool((seen.missing > noise.clamp_min(NOTHING)).any())
