@@ -8,6 +8,9 @@ from torch import Tensor
 
 from attnmargin.margin.problem import MarginProblem, RowNames, margin_problem
 
+# Rows of one query in a group. Larger groups save more of the work that each costs, and pad more.
+_GROUP = 4
+
 
 @final
 @dataclass(frozen=True)
@@ -32,6 +35,26 @@ class Kept:
         bound = (~self.equality).to(self.left.dtype)
         problem = margin_problem(self.left, self.right, bound, self.equality)
         return replace(problem, names=RowNames(*self.names.T.contiguous()))
+
+    def grouped(self) -> tuple[MarginProblem, Tensor]:
+        """Build the same problem with padding, so that rows share their queries.
+
+        Returns the problem, and the places of the rows in it, ``(m,)``.
+        """
+        _, owner, count = torch.unique_consecutive(
+            self.names[:, :2], return_inverse=True, return_counts=True, dim=0
+        )
+        groups = (count + _GROUP - 1) // _GROUP
+        rank = torch.arange(len(self)) - (count.cumsum(0) - count)[owner]
+        place = (groups.cumsum(0) - groups)[owner] * _GROUP + rank
+        size = int(groups.sum()) * _GROUP
+        left, bound = self.left.new_zeros(size, self.left.shape[1]), self.left.new_zeros(size)
+        query = self.left.new_zeros(size // _GROUP, self.right.shape[1])
+        equality, mask = (torch.zeros(size, dtype=torch.bool) for _ in range(2))
+        left[place], query[place // _GROUP] = self.left, self.right
+        bound[place], equality[place] = (~self.equality).to(bound.dtype), self.equality
+        mask[place] = True
+        return margin_problem(left, query, bound, equality, mask), place
 
 
 def no_rows(d: int) -> Kept:

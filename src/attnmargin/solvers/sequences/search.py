@@ -18,14 +18,16 @@ from attnmargin.solvers.interior.schedule import ENOUGH
 from attnmargin.solvers.sequences.kept import Kept, joined, no_rows
 from attnmargin.solvers.sequences.passes import Passes, Seen, Wanted
 from attnmargin.solvers.watch import Watch
-from attnmargin.solvers.working_set import COARSE, FIRST, KEPT, LATER, NOTHING, ROUNDS, missing_of
+from attnmargin.solvers.working_set import COARSE, FIRST, LATER, NOTHING, missing_of
 
-# Gaps that will do, one after the other, as soon as no row misses more; the last is exact.
-_GAPS = (COARSE, 1e-4, 0.0)
+# A gap that is this share of what the worst row misses will do, but no more than this, and no less
+# than a small one; when rows miss no more than ten times that, the next solution is exact.
+_ROUGH, _FINE = 0.1, 1e-4
 # Rows of one query that a pass adds at most: one that joins mostly brings its neighbours along.
 _OF_EACH = 4
 # Rows with a slack above this leave, but only when the lower bound has grown by this share.
 _FAR, _GROWN = 0.5, 1e-3
+_ROUNDS = 500
 # Units in the last place of ‖a‖ ‖W‖ by which a row may miss its bound: as in the certificate.
 _ROUNDING = 8 * float(torch.finfo(torch.float64).eps)
 
@@ -51,12 +53,12 @@ class Search:
             return self._certified(self._found, self._found.W)
         self._hold(self._look(self._direction, torch.inf))
         if is_frobenius(self._norm):
-            return self._finished(self._improve(self._norm, _GAPS))
-        ended = self._improve(Frobenius(), _GAPS[:1])
+            return self._finished(self._improve(self._norm, _FINE))
+        ended = self._improve(Frobenius(), COARSE, exact=False)
         if ended and not bool(self._last.infeasible):
             self._hold(self._look(self._last.W, FIRST, of_each=self._most))
             self._dual, self._best, self._grown = None, torch.inf, 0.0
-            ended = self._improve(self._norm, (COARSE, 0.0))
+            ended = self._improve(self._norm, COARSE)
         return self._finished(ended)
 
     @property
@@ -64,41 +66,60 @@ class Search:
         assert self._found is not None  # noqa: S101 - a round is over
         return self._found
 
-    def _improve(self, norm: Norm, gaps: tuple[float, ...]) -> bool:
-        """Go on until no row is missed by a solution with the last gap, or watch ends it."""
-        level = 0
-        for _ in range(ROUNDS):
-            self._found = found = self._solved(norm, gaps[level])
+    def _improve(self, norm: Norm, fine: float, exact: bool = True) -> bool:
+        """Go on until no row is missed by an exact solution, or the watch ends it.
+
+        Args:
+            norm: the norm.
+            fine: least gap before the exact solution.
+            exact: whether that is wanted; if not, end when rows miss little.
+        """
+        enough = _ROUGH
+        for _ in range(_ROUNDS):
+            self._found = found = self._solved(norm, enough)
             if bool(found.infeasible):
                 return True
             if self._watch.over:
                 return False
             seen = self._look(found.W, LATER)
             self._remember(seen)
-            violated = _violated(seen, found.W)
-            if not violated and level == len(gaps) - 1:
+            if enough == 0.0 and not _violated(seen, found.W):
                 return True
-            if not violated or seen.worst <= gaps[level]:
-                level = min(level + 1, len(gaps) - 1)
             self._exchange(seen)
+            if seen.worst > fine / _ROUGH:
+                enough = min(_ROUGH * seen.worst, _ROUGH)
+            elif exact:
+                enough = 0.0
+            else:
+                return True
         return False
 
     def _solved(self, norm: Norm, enough: float) -> Solution:
         """Solve the rows that are held, to a relative gap; exactly if that is zero."""
-        problem, warm = self._held.problem(), self._dual
-        many = problem.M > LARGE_ROWS and self._passes.rows > self._most
-        if is_frobenius(norm) or (enough == 0.0 and not many):
-
-            def look(_: int, support: int, gap: float) -> bool:
-                self._watch.tell(self._passes.rows, support, max(gap, self._gap))
-                return self._watch.over or gap < enough
-
-            found = solve(problem, norm, warm_start=warm, progress=look)
+        many = len(self._held) > LARGE_ROWS and self._passes.rows > self._most
+        if is_frobenius(norm) or not (many or enough):
+            found = self._watched(norm, enough, grouped=many)
         else:
-            found = solve_few(norm, problem, warm, enough or ENOUGH)
+            found = solve_few(norm, self._held.problem(), self._dual, enough or ENOUGH)
         self._iterations += int(found.iterations)
         self._watch.tell(self._passes.rows, int((found.dual != 0).sum()), self._gap)
         return found
+
+    def _watched(self, norm: Norm, enough: float, grouped: bool) -> Solution:
+        """Solve by a method that can be ended."""
+
+        def look(_: int, support: int, gap: float) -> bool:
+            self._watch.tell(self._passes.rows, support, max(gap, self._gap))
+            return self._watch.over or gap < enough
+
+        problem, warm = self._held.problem(), self._dual
+        if not grouped:
+            return solve(problem, norm, warm_start=warm, progress=look)
+        padded, place = self._held.grouped()
+        if warm is not None:
+            warm = torch.zeros_like(padded.bound).index_copy(0, place, warm)
+        found = solve(padded, norm, warm_start=warm, progress=look)
+        return replace(found, problem=problem, dual=found.dual[place], decision=None)
 
     def _look(self, W: Tensor, share: float, most: int = 0, of_each: int = _OF_EACH) -> Seen:
         return self._passes.look(W, self._held, Wanted(most or self._most, of_each, share))
