@@ -38,20 +38,16 @@ def as_source(sequences: Any) -> Source:
     """Recognise arrays, a folder or a dataset."""
     if isinstance(sequences, str | Path):
         return _folder(Path(sequences))
-    if isinstance(sequences, tuple) and not (sequences and isinstance(sequences[0], tuple | list)):
+    if isinstance(sequences, tuple):
         return _arrays(*_three_or_four(sequences, "sequences"))
-    one_shot = isinstance(sequences, Iterator)
-    if one_shot or isinstance(sequences, Mapping) or not (_listed(sequences) or _walked(sequences)):
-        raise InputError("sequences", f"a {type(sequences).__name__}", _NEEDS)
+    once = isinstance(sequences, Iterator | Mapping) or hasattr(sequences, "shape")
+    if once or not (_listed(sequences) or isinstance(sequences, Iterable)):
+        raise InputError("sequences", _kind(sequences), _NEEDS)
     return _Items(sequences)
 
 
 def _listed(sequences: Any) -> bool:
     return hasattr(sequences, "__len__") and hasattr(sequences, "__getitem__")
-
-
-def _walked(sequences: Any) -> bool:
-    return isinstance(sequences, Iterable) and not isinstance(sequences, np.ndarray | Tensor)
 
 
 def _three_or_four(parts: Any, argument: str) -> Any:
