@@ -14,14 +14,14 @@ from torch.utils.data import Dataset, TensorDataset
 
 import attnmargin as am
 from attnmargin.base.errors import InputError
-from attnmargin.solvers.sequences.passes import Passes, Wanted
 from attnmargin.solvers.sequences.kept import no_rows
+from attnmargin.solvers.sequences.passes import Passes, Wanted
 from attnmargin.solvers.sequences.source import as_source
 
 NORMS: list[str | float] = ["fro", "nuc", 1.75]
 KINDS = ("plain", "masked", "sets", "several", "sets of several", "repeated", "far", "one token")
 # So few rows join in a pass, and so few numbers are in memory.
-FEW = {"rows": 4, "numbers": 60}
+FEW: dict[str, Any] = {"rows": 4, "numbers": 60}
 
 Arrays = tuple[Tensor, ...]
 
@@ -140,7 +140,7 @@ class Again:
 
 
 def test_lengths_and_numbers_of_queries_may_differ() -> None:
-    X, z, selection = large()
+    X = large()[0]
     own: list[Any] = []
     for i in range(60):
         T = 3 + i % 19
@@ -191,7 +191,7 @@ def test_a_common_offset_costs_no_accuracy() -> None:
 
 def test_values_of_rows_far_apart_are_those_of_rows_that_are_built() -> None:
     """One query's token is far away from all others: differences, not logits."""
-    X, z, selection = large(4, 6, 3)
+    X = large(4, 6, 3)[0]
     X[:, 0] += 1e17
     several = X[:, 1:4]
     chosen = torch.arange(4)[:, None] % 2 * torch.ones(3, dtype=torch.int64)
@@ -209,7 +209,7 @@ def test_contradictions_are_named() -> None:
     assert solution.status == "infeasible"
     assert solution.outside > 0
     assert float(solution.dual @ solution.problem.bound) == pytest.approx(1.0)
-    with pytest.raises(am.InfeasibleError, match="sequence 7 wants .*sequence 41"):
+    with pytest.raises(am.InfeasibleError, match=r"sequence 7 wants .*sequence 41"):
         solution.raise_for_status()
 
 
@@ -218,7 +218,7 @@ def test_a_token_like_the_selected_one_is_named() -> None:
     X[33, 5] = X[33, selection[33]]
     selection[33] = 5
     for norm in NORMS:
-        with pytest.raises(am.InfeasibleError, match="sequence 33 wants .* tokens are equal"):
+        with pytest.raises(am.InfeasibleError, match=r"sequence 33 wants .* tokens are equal"):
             am.solve_sequences((X, z, selection), norm, rows=50).raise_for_status()
 
 
@@ -333,13 +333,13 @@ class Changing(Shrinking):
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
 def test_a_source_that_changes_its_length(passes: int) -> None:
-    words = "sequences: got 60 sequences with 1200 rows in one pass, 59 with 1180 in another; "
-    with pytest.raises(InputError, match=f"^{words}needs the same in every pass$"):
+    words = r"sequences: got 60 sequences with 1200 rows in one pass, 59 with 1180 in another; "
+    with pytest.raises(InputError, match=rf"^{words}needs the same in every pass$"):
         am.solve_sequences(Shrinking(passes), rows=100)
 
 
 def test_a_source_that_changes_its_numbers() -> None:
-    with pytest.raises(InputError, match="^sequences: got other numbers in sequence .* earlier"):
+    with pytest.raises(InputError, match=r"^sequences: got other numbers in sequence .* earlier"):
         am.solve_sequences(Changing(2), rows=100, time_limit=0)
 
 
@@ -374,7 +374,7 @@ BAD: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("source", "words"), BAD)
 def test_bad_sources_get_one_sentence(source: Any, words: str) -> None:
-    with pytest.raises(InputError, match=f"^{words}"):
+    with pytest.raises(InputError, match=rf"^{words}"):
         am.solve_sequences(source)
 
 
@@ -383,7 +383,7 @@ def test_a_number_that_is_none_names_its_sequence(as_items: bool) -> None:
     arrays = large()
     arrays[0][37, 3, 2] = torch.nan
     source = items(arrays) if as_items else arrays
-    with pytest.raises(InputError, match="^X: got nan in sequence 37; needs finite numbers"):
+    with pytest.raises(InputError, match=r"^X: got nan in sequence 37; needs finite numbers"):
         am.solve_sequences(source, numbers=1000)
     mask = torch.ones(60, 21, dtype=torch.bool)
     mask[37, 3] = False
@@ -393,7 +393,7 @@ def test_a_number_that_is_none_names_its_sequence(as_items: bool) -> None:
 
 def test_folders_that_are_not_whole(tmp_path: Path) -> None:
     arrays = large()
-    with pytest.raises(InputError, match="^sequences: got .*none, which does not exist; needs"):
+    with pytest.raises(InputError, match=r"^sequences: got .*none, which does not exist; needs"):
         am.solve_sequences(tmp_path / "none")
     np.save(tmp_path / "X.npy", arrays[0].numpy())
     with pytest.raises(InputError, match=r"z.npy, which does not exist; needs a folder with X"):
@@ -406,9 +406,9 @@ def test_folders_that_are_not_whole(tmp_path: Path) -> None:
 
 
 def test_bad_options() -> None:
-    with pytest.raises(InputError, match="^norm: got 'max'"):
+    with pytest.raises(InputError, match=r"^norm: got 'max'"):
         am.solve_sequences(large(), "max")
-    with pytest.raises(InputError, match="^rows: got 0; needs"):
+    with pytest.raises(InputError, match=r"^rows: got 0; needs"):
         am.solve_sequences(large(), rows=0)
-    with pytest.raises(InputError, match="^time_limit: got -1"):
+    with pytest.raises(InputError, match=r"^time_limit: got -1"):
         am.solve_sequences(large(), time_limit=-1)

@@ -61,8 +61,9 @@ class Chunk:
         """Cut into parts with at most so many queries of each sequence."""
         for k in range(0, self.z.shape[1], most):
             own = slice(k, k + most)
-            parts = (x[:, own] for x in (self.z, self.chosen, self.visible))
-            yield Chunk(self.first, self.X, *parts, self.several, self.position + k)
+            z, chosen, visible = (x[:, own] for x in (self.z, self.chosen, self.visible))
+            place = self.position + k
+            yield Chunk(self.first, self.X, z, chosen, visible, self.several, place)
 
     def problem(self) -> MarginProblem:
         """Build all rows."""
@@ -120,7 +121,7 @@ class Chunk:
         return left, self.z[i, k]
 
     def rows(self, place: Tensor, offset: int) -> Kept:
-        """Build the rows at some places, flat indices ``(m,)``; their keys count from ``offset``."""
+        """Build the rows at places ``(m,)``, flat indices; their keys count from ``offset``."""
         K, T = self.chosen.shape[1:]
         i, k, t = place // (K * T), place // T % K, place % T
         left, right = self._factors(torch.stack((i, k, t), -1))

@@ -63,7 +63,7 @@ class Search:
 
     @property
     def _last(self) -> Solution:
-        assert self._found is not None  # noqa: S101 - a round is over
+        assert self._found is not None
         return self._found
 
     def _improve(self, norm: Norm, fine: float, exact: bool = True) -> bool:
@@ -139,7 +139,7 @@ class Search:
 
     def _exchange(self, seen: Seen) -> None:
         """Add rows; drop those that are far, if the lower bound has grown enough since."""
-        found, kept = self._last, slice(None)
+        found, kept = self._last, torch.ones(len(self._held), dtype=torch.bool)
         if float(found.certificate.lower) > (1.0 + _GROWN) * self._grown:
             self._grown = float(found.certificate.lower)
             near = missing_of(found.problem, found.W) > -_FAR

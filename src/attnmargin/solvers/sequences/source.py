@@ -158,12 +158,10 @@ def _together(parts: list[Chunk]) -> Chunk:
         return parts[0]
     T = max(own.X.shape[1] for own in parts)
     X = torch.cat([pad(own.X, (0, 0, 0, T - own.X.shape[1])) for own in parts])
-    sets = [
-        torch.cat([pad(getattr(own, name), (0, T - own.X.shape[1])) for own in parts])
-        for name in ("chosen", "visible")
-    ]
+    chosen = torch.cat([pad(own.chosen, (0, T - own.X.shape[1])) for own in parts])
+    visible = torch.cat([pad(own.visible, (0, T - own.X.shape[1])) for own in parts])
     z = torch.cat([own.z for own in parts])
-    return Chunk(parts[0].first, X, z, *sets, parts[0].several)
+    return Chunk(parts[0].first, X, z, chosen, visible, parts[0].several)
 
 
 def _cut(chunk: Chunk, most: int) -> Iterator[Chunk]:
