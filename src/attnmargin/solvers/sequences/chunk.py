@@ -23,6 +23,7 @@ from attnmargin.solvers.sequences.kept import Kept
 
 # Where rounding could change a value by more than this, differences are formed for every query.
 _ROUGH = 1e-3
+_EPS = float(torch.finfo(torch.float64).eps)
 # So many values that are zero are looked at more closely.
 _ZEROS = 1 << 12
 
@@ -108,8 +109,7 @@ class Chunk:
         """Compute the values of all rows, ``(c, K, T)``."""
         image = self.z @ W.mT
         tokens = self._centred
-        rough = torch.finfo(W.dtype).eps * tokens.abs().amax() * image.abs().amax()
-        if self.z.shape[1] > 1 and float(rough) * tokens.shape[-1] > _ROUGH:
+        if self.z.shape[1] > 1 and _product_bound(tokens, image) > _ROUGH / _EPS:
             return torch.cat([part._values(W) for part in self.by_queries(1)], 1)
         logits = image @ tokens.mT
         return logits.gather(-1, self.representative.unsqueeze(-1)) - logits
@@ -128,3 +128,9 @@ class Chunk:
         position = k + self.position if self.several else torch.full_like(k, -1)
         names = torch.stack((i + self.first, position, self.representative[i, k], t), -1)
         return Kept(place + offset, left, right, self.chosen[i, k, t], names)
+
+
+def _product_bound(tokens: Tensor, image: Tensor) -> float:
+    """Bound the products of tokens and images of queries, ``d max |x| max |u|``."""
+    largest = [max(float(x.max()), -float(x.min())) for x in (tokens, image)]
+    return tokens.shape[-1] * largest[0] * largest[1]

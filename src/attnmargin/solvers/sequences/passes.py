@@ -7,6 +7,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.sequences.chunk import Chunk
@@ -72,10 +73,12 @@ class Passes:
             got += ", {} with {} in another".format(*counts[:2])
             raise InputError("sequences", got, "the same in every pass")
 
+    @one_thread
     def direction(self) -> Tensor:
         """Compute the first step of descent, ``(d, d)``."""
         return sum((chunk.direction() for _, chunk in self), start=torch.zeros(()))
 
+    @one_thread
     def look(self, W: Tensor, held: Kept, wanted: Wanted) -> Seen:
         """Evaluate all rows at W; build some of those that are not held."""
         best, worst, least = _Best(W.shape[0], wanted), -torch.inf, torch.inf

@@ -10,6 +10,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from attnmargin.base.compiled import one_thread
 from attnmargin.margin.certificate import certify, extended
 from attnmargin.margin.norms import Frobenius, Norm
 from attnmargin.margin.solution import Solution
@@ -156,6 +157,7 @@ class Search:
             return self._certified(found, found.W)
         return self._certified(found, self._lifted)
 
+    @one_thread
     def _certified(self, found: Solution, W: Tensor) -> Solution:
         problem, norm = found.problem, self._norm
         proof = certify(problem, norm, W, found.dual)

@@ -14,7 +14,6 @@ from attnmargin.base.arrays import Array, as_tensor, booleans, floats
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import check_file
 from attnmargin.base.places import sequence_words
-from attnmargin.data.attention_data import check_queries, check_tokens
 from attnmargin.solvers.sequences.chunk import Chunk
 
 # Numbers in a chunk: tokens, and values of rows. Four arrays of this size exist at a time.
@@ -209,27 +208,20 @@ def _named(first: int, X: Array, z: Array, selection: Array, mask: Array | None)
 
 
 def _checked(first: int, X: Array, z: Array, selection: Array, mask: Array | None) -> Chunk:
-    X = _doubles("X", X)
-    if mask is not None:
-        mask = booleans("mask", as_tensor("mask", mask).cpu(), X)
-    shown = X
-    if mask is not None:
-        visible = mask.any(-2) if mask.ndim == 3 else mask
-        shown = X.masked_fill(~visible.unsqueeze(-1), 0.0)
-    _refuse_odd("X", shown, first)
-    z = _doubles("z", z)
-    _refuse_odd("z", z, first)
-    X, mask = check_tokens(shown, mask)
-    z = check_queries(X, z)
+    """Convert some sequences whose shapes are right."""
+    X, z = _doubles("X", X), _doubles("z", z)
     T = X.shape[1]
     chosen = selected_sets(as_tensor("selection", selection).cpu(), X, z.shape[:-1], T)
     if z.ndim == 2:
         z, chosen = z.unsqueeze(1), chosen.unsqueeze(1)
-    if mask is None:
-        seen = torch.ones((), dtype=torch.bool)
-    else:
-        seen = mask if mask.ndim == 3 else mask.unsqueeze(1)
-    chunk = Chunk(first, X, z, chosen, seen.expand(chosen.shape), z.shape[1] > 1)
+    visible = torch.ones((), dtype=torch.bool)
+    if mask is not None:
+        mask = booleans("mask", as_tensor("mask", mask).cpu(), X)
+        visible = mask if mask.ndim == 3 else mask.unsqueeze(1)
+        X = X.masked_fill(~visible.any(1).unsqueeze(-1), 0.0)  # hidden tokens may be anything
+    _refuse_odd("X", X, first)
+    _refuse_odd("z", z, first)
+    chunk = Chunk(first, X, z, chosen, visible.expand(chosen.shape), z.shape[1] > 1)
     chunk.representative  # noqa: B018 - checks the selection
     return chunk
 
@@ -240,8 +232,9 @@ def _doubles(name: str, value: Array) -> Tensor:
 
 def _refuse_odd(name: str, x: Tensor, first: int) -> None:
     """Raise InputError on a number that is not finite or too large to multiply."""
-    good = x.abs() <= _LARGEST
-    if not bool(good.all()):
-        place = tuple(int(i) for i in (~good).nonzero()[0])
-        got = f"{float(x[place]):g} in {sequence_words(first + place[0])}"
-        raise InputError(name, got, f"finite numbers of at most {_LARGEST:g}")
+    least, largest = x.aminmax()
+    if float(least) >= -_LARGEST and float(largest) <= _LARGEST:
+        return
+    place = tuple(int(i) for i in (~(x.abs() <= _LARGEST)).nonzero()[0])
+    got = f"{float(x[place]):g} in {sequence_words(first + place[0])}"
+    raise InputError(name, got, f"finite numbers of at most {_LARGEST:g}")
