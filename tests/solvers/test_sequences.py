@@ -14,6 +14,7 @@ from torch.utils.data import Dataset, TensorDataset
 
 import attnmargin as am
 from attnmargin.base.errors import InputError
+from attnmargin.solvers.sequences.chunk import Chunk
 from attnmargin.solvers.sequences.kept import no_rows
 from attnmargin.solvers.sequences.passes import Passes, Wanted
 from attnmargin.solvers.sequences.source import as_source
@@ -187,6 +188,13 @@ def test_a_common_offset_costs_no_accuracy() -> None:
     near = am.solve_sequences((X, several, selection), rows=100, numbers=2000)
     far = am.solve_sequences((X + 2.0**30, several, selection), rows=100, numbers=2000)
     assert torch.equal(near.W, far.W)
+    values = [chunk_of(x, several, selection).missing(near.W) for x in (X, X + 2.0**30)]
+    torch.testing.assert_close(*values, rtol=1e-12, atol=1e-12)
+
+
+def chunk_of(*arrays: Tensor) -> Chunk:
+    (chunk,) = as_source(arrays).chunks(10**6)
+    return chunk
 
 
 def test_values_of_rows_far_apart_are_those_of_rows_that_are_built() -> None:
@@ -194,8 +202,8 @@ def test_values_of_rows_far_apart_are_those_of_rows_that_are_built() -> None:
     X = large(4, 6, 3)[0]
     X[:, 0] += 1e17
     several = X[:, 1:4]
-    chosen = torch.arange(4)[:, None] % 2 * torch.ones(3, dtype=torch.int64)
-    (chunk,) = as_source((X, several, chosen)).chunks(10**6)
+    chosen = torch.arange(3).expand(4, 3)
+    chunk = chunk_of(X, several, chosen)
     W = torch.eye(3, dtype=torch.float64)
     problem = am.token_problem(X, several, chosen)
     missing = chunk.missing(W)[chunk.exists]
@@ -217,6 +225,8 @@ def test_a_token_like_the_selected_one_is_named() -> None:
     X, z, selection = large()
     X[33, 5] = X[33, selection[33]]
     selection[33] = 5
+    missing = chunk_of(X, z, selection).missing(torch.eye(12, dtype=torch.float64))
+    assert int(torch.isinf(missing).logical_and(missing > 0).sum()) == 1
     for norm in NORMS:
         with pytest.raises(am.InfeasibleError, match=r"sequence 33 wants .* tokens are equal"):
             am.solve_sequences((X, z, selection), norm, rows=50).raise_for_status()
