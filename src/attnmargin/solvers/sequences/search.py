@@ -23,12 +23,15 @@ from attnmargin.solvers.working_set import COARSE, FIRST, LATER, NOTHING, missin
 
 # A gap that is this share of what the worst row misses will do, but no more than this, and no less
 # than a small one; when rows miss no more than ten times that, the next solution is exact.
-_ROUGH, _FINE = 0.1, 1e-4
+_ROUGH, _FINE = 0.1, 1e-3
 # Rows of one query that a pass adds at most: one that joins mostly brings its neighbours along.
 _OF_EACH = 4
 # Rows with a slack above this leave, but only when the lower bound has grown by this share.
 _FAR, _GROWN = 0.5, 1e-3
 _ROUNDS = 500
+# Rounds of block ascent between two passes, while more rows are violated than this share of those
+# that are held.
+_LOOKS, _MANY = 12, 0.05
 # Units in the last place of ‖a‖ ‖W‖ by which a row may miss its bound: as in the certificate.
 _ROUNDING = 8 * float(torch.finfo(torch.float64).eps)
 
@@ -45,6 +48,7 @@ class Search:
         self._best, self._lifted = torch.inf, self._direction
         self._grown, self._iterations, self._gap = 0.0, 0, torch.inf
         self._found: Solution | None = None
+        self._many = False  # rows that are not held are violated
 
     def solve(self) -> Solution:
         """Solve, and certify over all rows."""
@@ -75,22 +79,24 @@ class Search:
             fine: least gap before the exact solution.
             exact: whether that is wanted; if not, end when rows miss little.
         """
-        enough = _ROUGH
+        enough, self._many = _ROUGH, True
         for _ in range(_ROUNDS):
             self._found = found = self._solved(norm, enough)
             if bool(found.infeasible):
                 return True
             if self._watch.over:
                 return False
-            seen = self._look(found.W, LATER)
+            seen = self._look(_shortened(found), LATER)
             self._remember(seen)
             if enough == 0.0 and not _violated(seen, found.W):
                 return True
+            self._many = int((seen.missing > 0).sum()) > _MANY * len(self._held)
             self._exchange(seen)
-            if seen.worst > fine / _ROUGH:
-                enough = min(_ROUGH * seen.worst, _ROUGH)
+            error = max(seen.worst, min(float(found.certificate.gap), 1.0))
+            if error > fine / _ROUGH:
+                enough = min(_ROUGH * error, _ROUGH)
             elif exact:
-                enough = 0.0
+                enough, self._many = 0.0, False
             else:
                 return True
         return False
@@ -109,9 +115,13 @@ class Search:
     def _watched(self, norm: Norm, enough: float, grouped: bool) -> Solution:
         """Solve by a method that can be ended."""
 
+        looks = 0
+
         def look(_: int, support: int, gap: float) -> bool:
+            nonlocal looks
+            looks += 1
             self._watch.tell(self._passes.rows, support, max(gap, self._gap))
-            return self._watch.over or gap < enough
+            return self._watch.over or gap < enough or (self._many and looks > _LOOKS)
 
         problem, warm = self._held.problem(), self._dual
         if not grouped:
@@ -131,10 +141,10 @@ class Search:
 
     def _remember(self, seen: Seen) -> None:
         """Keep the shortest W so far that, scaled up, satisfies all rows."""
-        found = self._last
-        upper = seen.lift * float(self._norm.value(found.W))
+        found, W = self._last, _shortened(self._last)
+        upper = seen.lift * float(self._norm.value(W))
         if upper < self._best:
-            self._best, self._lifted = upper, found.W * seen.lift
+            self._best, self._lifted = upper, W * seen.lift
         gap = max(float(found.certificate.gap), seen.worst)
         self._gap = min(self._gap, gap) if gap < torch.inf else self._gap
 
@@ -168,6 +178,12 @@ class Search:
         return Solution(
             problem, norm, W, found.dual, proof, iterations, decision=decision, outside=outside
         )
+
+
+def _shortened(found: Solution) -> Tensor:
+    """Scale a rough W down to the lower bound: it may have been scaled up to satisfy its rows."""
+    lower = found.certificate.lower
+    return found.W if bool(found.optimal) or not lower > 0 else found.W * (lower / found.value)
 
 
 def _violated(seen: Seen, W: Tensor) -> bool:
