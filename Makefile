@@ -40,6 +40,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.graphs
 	$(BIN)/python -m benchmarks.large
+	$(BIN)/python -m benchmarks.sequences
 
 # The library against independent oracles: MINUTES for all areas together, CASES per area.
 MINUTES ?= 10

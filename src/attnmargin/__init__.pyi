@@ -49,6 +49,7 @@ from .prediction.prediction import Prediction as Prediction
 from .prediction.verdict import Verdict as Verdict
 from .solvers.entry import solve as solve
 from .solvers.path import solve_path as solve_path
+from .solvers.sequences.entry import solve_sequences as solve_sequences
 from .training import measures as measures
 from .training.flow import gradient_flow as gradient_flow
 from .training.loop import train as train

@@ -96,7 +96,7 @@ def test_what_is_no_file_is_called_what_it_is(
     capsys: Capture, tmp_path: Path, place: str, kind: str
 ) -> None:
     (tmp_path / "folder").mkdir()
-    code, _, err = command(capsys, "solve", tmp_path / place)
+    code, _, err = command(capsys, "predict", tmp_path / place)
     assert (code, kind in err) == (2, True)
 
 

@@ -181,3 +181,83 @@ def test_ctrl_c_ends_a_search_that_is_kept() -> None:
         look(10, 3, 0.5)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+def _folder(path: Path, n: int = 700) -> Path:
+    """Write a folder with more rows than are built as a whole."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(n, 15, 4, generator=generator, dtype=torch.float64)
+    z, W = X[:, 0], torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    selection = torch.einsum("ntd,de,ne->nt", X, W, z).argmax(-1)
+    for name, array in (("X", X), ("z", z), ("selection", selection)):
+        np.save(path / f"{name}.npy", array.numpy())
+    return path
+
+
+def test_solve_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder, out = _folder(tmp_path), tmp_path / "solution.npz"
+    code, text, err = command(capsys, "solve", folder, "--out", out)
+    assert (code, err) == (0, "")
+    assert "certified over all 9,800 rows, of which" in text
+    solution = am.Solution.load(out)
+    arrays = [np.load(folder / f"{name}.npy") for name in ("X", "z", "selection")]
+    built = am.solve(am.token_problem(*arrays))
+    assert float(solution.value) == pytest.approx(float(built.value), rel=1e-12)
+    code, text, _ = command(capsys, "solve", folder, "--json", "--norm", "3")
+    record = json.loads(text)
+    assert (code, record["norm"], record["optimal"], record["rows"]) == (0, "3.0", 1, 9800)
+    assert 0 < record["outside"] < 9800
+
+
+def test_verify_claims_no_more_than_the_file_proves(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "solution.npz"
+    command(capsys, "solve", _folder(tmp_path), "--out", out)
+    solution = am.Solution.load(out)
+    code, text, _ = command(capsys, "verify", out)
+    words = (
+        f"this is about the rows in the file: {solution.problem.M:,} of 9,800; that W satisfies "
+        f"the other {solution.outside:,} was checked when the file was made"
+    )
+    assert code == 0
+    assert words in text
+    code, text, _ = command(capsys, "verify", out, "--json")
+    assert json.loads(text)["outside"] in words
+
+
+def test_verify_says_that_contradicting_rows_are_enough(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder, out = _folder(tmp_path), tmp_path / "solution.npz"
+    selection = np.load(folder / "selection.npy")
+    np.save(folder / "selection.npy", (selection + 1) % 15)
+    code, text, _ = command(capsys, "solve", folder, "--out", out)
+    assert code == 1
+    assert "no W satisfies" in text
+    code, text, _ = command(capsys, "verify", out)
+    assert code == 0
+    assert "of 9,800, which contradict each other, whatever the others are" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--select", "x.npy"], "--select: got {0}, which is a folder; needs a file"),
+        (["--rank", "2", "--norm", "nuc"], "--rank: got {0}, which is a folder; needs a file"),
+        (["--time-limit", "-1"], "--time-limit: got -1"),
+    ],
+)
+def test_options_that_do_not_suit_a_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: list[str], words: str
+) -> None:
+    code, _, err = command(capsys, "solve", _folder(tmp_path, 5), *options)
+    assert code == 2
+    assert words.format(tmp_path) in err
+
+
+def test_a_folder_without_queries(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (_folder(tmp_path, 5) / "z.npy").unlink()
+    code, _, err = command(capsys, "solve", tmp_path)
+    assert code == 2
+    assert f"FILE: got {tmp_path}/z.npy, which does not exist; needs a folder with X.npy" in err

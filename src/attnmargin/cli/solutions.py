@@ -1,7 +1,7 @@
 """attnmargin solve, attnmargin verify."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -10,8 +10,11 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, searching, waiting
-from attnmargin.cli.options import INPUT, OUTPUT, Command, as_json
+from attnmargin.cli.options import INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json
 from attnmargin.report.numbers import short
+
+if TYPE_CHECKING:
+    from attnmargin.margin.solution import Solution
 
 _MOST_LINES = 20
 _STYLE = {"optimal": "green", "infeasible": "red", "inaccurate": "yellow", "local": "cyan"}
@@ -28,7 +31,7 @@ def _norm(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 @click.command(cls=Command)
-@click.argument("file", type=INPUT)
+@click.argument("file", type=INPUT_OR_FOLDER)
 @click.option(
     "--norm", default="fro", show_default=True, callback=_norm, help="fro, nuc, or a number p > 1"
 )
@@ -45,15 +48,14 @@ def _norm(_: click.Context, __: click.Parameter, value: str) -> str:
 def solve(file: Path, select: str, out: Path | None, as_json: bool, **options: Any) -> int:
     """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem).
 
-    With --out, Ctrl-C ends the search in a large problem, and saves the best W so far.
+    FILE may be a folder with X.npy, z.npy, selection.npy and perhaps mask.npy, which may be larger
+    than the memory: they are read part by part. With --out, Ctrl-C ends the search in a large
+    problem, and saves the best W so far.
     """
-    from attnmargin.cli.inputs import read_problem
     from attnmargin.report.solutions import solution_record
-    from attnmargin.solvers.entry import solve as solve_problem
 
-    problem = read_problem(file, select)
     with searching("solving", keep=out is not None) as look:
-        solution = solve_problem(problem, **options, progress=look)
+        solution = _solution(file, select, progress=look, **options)
     saved = None if out is None else solution.save(out)
     record = solution_record(solution) | {"file": str(file), "out": saved and str(saved)}
     if as_json:
@@ -61,6 +63,25 @@ def solve(file: Path, select: str, out: Path | None, as_json: bool, **options: A
     else:
         _print_solution(record)
     return 0 if record["settled"] == record["problems"] else 1
+
+
+def _solution(file: Path, select: str, rank: int | None, **options: Any) -> "Solution":
+    """Solve what a file or a folder holds."""
+    if not file.is_dir():
+        from attnmargin.cli.inputs import read_problem
+        from attnmargin.solvers.entry import solve as solve_problem
+
+        return solve_problem(read_problem(file, select), rank=rank, **options)
+    from attnmargin.solvers.sequences.entry import solve_sequences
+
+    for option, given in (("--select", select != "opt"), ("--rank", rank is not None)):
+        if given:
+            raise InputError(option, f"{file}, which is a folder", "a file")
+    try:
+        return solve_sequences(file, **options)
+    except InputError as error:
+        argument = "FILE" if error.argument == "sequences" else error.argument
+        raise InputError(argument, error.got, error.needs) from error
 
 
 @click.command(cls=Command)
@@ -124,6 +145,9 @@ def _print_solution(record: dict[str, Any]) -> None:
         )
     console.print(table)
     _rest(console, record["results"], "status")
+    if record["outside"]:
+        built, rows = record["rows"] - record["outside"], record["rows"]
+        console.print(f"certified over all {rows:,} rows, of which {built:,} were built")
     several = [r["uniqueness"] == "not unique" for r in record["results"]]
     if any(several):
         console.print(_not_unique(sum(several), len(several)), soft_wrap=True)
@@ -175,3 +199,5 @@ def _print_verification(record: dict[str, Any]) -> None:
     verdict = "every certificate holds" if not wrong else f"{wrong} of {total} do not hold"
     how = ", in rational arithmetic" if record["exact"] else ""
     console.print(f"{verdict} ({record['norm']} norm, {total} problem{'s' * (total != 1)}{how})")
+    if "outside" in record:
+        console.print(f"this is about the rows in the file: {record['outside']}", soft_wrap=True)

@@ -37,7 +37,8 @@ def uniqueness(solution: Solution) -> Any:
     singular value one. Every optimal W is ``U₁ S V₁ᵀ`` with ``S ⪰ 0``, and tight on rows with
     ``λ_i > 0``. So W is unique if these rows determine a symmetric S. If they do not, the function
     looks for a second solution along a direction that they leave free, and certifies it. Comparing
-    trained weights with a solution that is not unique says little.
+    trained weights with a solution that is not unique says little. Where the problem leaves rows
+    out, which a second solution may violate, it stays open.
 
     Example:
         >>> import attnmargin as am
@@ -74,6 +75,8 @@ def _one(solution: Solution, index: tuple[int, ...]) -> Uniqueness:
     _, size, directions = torch.linalg.svd(rows, full_matrices=True)
     if int((size > _INDEPENDENT * size[0]).sum()) == rows.shape[-1]:
         return Uniqueness.UNIQUE
+    if solution.outside:
+        return Uniqueness.OPEN
     free = U[:, :r] @ _matrix(directions[-1], r) @ Vh[:r]
     return Uniqueness.NOT_UNIQUE if _second(solution, index, free) else Uniqueness.OPEN
 

@@ -37,10 +37,11 @@ class _Layout:
         return x.expand(*self.tokens, *extra)
 
 
-def _refuse(wrong: Tensor, got: str, needs: str, argument: str) -> None:
-    """Raise InputError if any query ``(*B, n, K)`` is wrong."""
+def _refuse(wrong: Tensor, got: str, needs: str, argument: str, first: int = 0) -> None:
+    """Raise InputError if any query ``(*B, n, K)`` is wrong; sequences count from ``first``."""
     if bool(wrong.any()):
         place = wrong.nonzero()[0].tolist()
+        place[-2] += first
         place = place if wrong.shape[-1] > 1 else place[:-1]
         where = place_words(place, wrong.ndim - 2)
         raise InputError(argument, f"{got} in {where}", needs)
@@ -89,15 +90,22 @@ def _visible(X: Tensor, mask: Tensor | None, layout: _Layout) -> Tensor | None:
     return None if mask is None else layout.spread(mask, per_query=mask.ndim == X.ndim)
 
 
-def _representative(chosen: Tensor, visible: Tensor | None, argument: str) -> Tensor:
-    """Check the selection against the mask; return the first selected token ``(*B, n, K)``."""
+def representatives(
+    chosen: Tensor, visible: Tensor | None, argument: str = "selection", first: int = 0
+) -> Tensor:
+    """Check the selection against the mask; return the first selected token ``(*B, n, K)``.
+
+    Args:
+        chosen, visible: bool ``(*B, n, K, T)``.
+        first: the number of the first sequence, for messages.
+    """
     empty = ~chosen.any(-1)
     if visible is not None:
         alive = visible.any(-1)
         hidden = (chosen & ~visible).any(-1) & alive
-        _refuse(hidden, "a token that the mask hides", "visible tokens", argument)
+        _refuse(hidden, "a token that the mask hides", "visible tokens", argument, first)
         empty = empty & alive
-    _refuse(empty, "no token", "at least one token per sequence", argument)
+    _refuse(empty, "no token", "at least one token per sequence", argument, first)
     return chosen.to(torch.uint8).argmax(-1)
 
 
@@ -107,7 +115,7 @@ def _pairs(
     """Form all pairs of tokens that a selection separates or ties."""
     chosen = chosen.expand(layout.tokens)
     visible = _visible(X, mask, layout)
-    representative = _representative(chosen, visible, argument)
+    representative = representatives(chosen, visible, argument)
     tokens = layout.spread(X, per_query=False)
     rank = torch.arange(layout.T - 1, device=X.device)
     other = rank + (rank >= representative.unsqueeze(-1))
@@ -296,7 +304,7 @@ def label_problem(X: Array, y: Array, selection: Array, mask: Array | None = Non
     chosen = _selected(selection, X, y.unsqueeze(-1))
     _refuse(chosen.sum(-1) > 1, "several tokens", "one token per sequence", "selection")
     layout = _layout(X, y.unsqueeze(-1), chosen, mask)
-    index = _representative(
+    index = representatives(
         chosen.expand(layout.tokens), _visible(X, mask, layout), "selection"
     ).squeeze(-1)
     tokens = X.expand(*layout.batch, *X.shape[-3:])

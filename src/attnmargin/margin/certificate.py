@@ -8,6 +8,7 @@ So any W and λ, wherever they come from, bracket the optimum. If ``Aᵀλ = 0``
 exists (Farkas), in any norm. Everything is evaluated in float64.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -238,6 +239,29 @@ def certify(
         rounding,
         *limits,
     )
+
+
+def extended(
+    certificate: Certificate, parts: Iterable[MarginProblem], norm: Norm, W: Tensor
+) -> Certificate:
+    """Extend a certificate to further rows, whose multipliers are zero.
+
+    The lower bound stays. The norm of W, scaled up, the worst violation and the rounding are the
+    largest over all rows, so each part is evaluated by itself.
+
+    Args:
+        certificate: of one problem and W.
+        parts: further rows, float64, without a batch.
+        W: ``(d, e)``, float64; where it is not finite, there is nothing to extend.
+    """
+    if not bool(torch.isfinite(W).all()):
+        return certificate
+    eps = torch.finfo(W.dtype).eps
+    found = [(certificate.upper, certificate.primal, certificate.rounding)]
+    found += [_primal_side(part, norm, W, part.lengths(), eps) for part in parts]
+    upper, primal, rounding = (torch.stack(x).amax(0) for x in zip(*found, strict=True))
+    gap = _gap(certificate.lower, upper)
+    return replace(certificate, gap=gap, upper=upper, primal=primal, rounding=rounding)
 
 
 def _exactly(

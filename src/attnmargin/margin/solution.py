@@ -45,16 +45,19 @@ class Solution(Summarised):
     iterations: Tensor  # int (*B,)
     rank_limit: int | None = None
     decision: Decision | None = None  # which rows are tight, where an exact method found it out
+    outside: int = 0  # rows that the problem leaves out, which the certificate covers too
 
     def summary(self) -> dict[str, str]:
         """Return status, norm, margin and size, by name."""
-        rows, (d, e) = self.problem.M, self.problem.shape
+        rows, (d, e) = f"{self.problem.M} rows", self.problem.shape
+        if self.outside:
+            rows = f"{self.problem.M} of {self.problem.M + self.outside} rows"
         return {
             "status": tally_words(self.status),
             "norm": self.norm.name,
             "margin": range_words(self.margin),
             "gap": range_words(self.certificate.gap),
-            "W": f"{d} × {e}, {rows} rows, batch {shape_words(self.problem.batch_shape)}",
+            "W": f"{d} × {e}, {rows}, batch {shape_words(self.problem.batch_shape)}",
         }
 
     @cached_property
@@ -202,7 +205,10 @@ class Solution(Summarised):
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write problem, norm, W, dual and status to an ``.npz`` file: all that a check needs."""
+        """Write problem, norm, W, dual and status to an ``.npz`` file: all that a check needs.
+
+        Rows that the problem leaves out are not in the file, only their number.
+        """
         own: dict[str, Any] = {
             "W": self.W,
             "dual": self.dual,
@@ -213,11 +219,16 @@ class Solution(Summarised):
         }
         if self.rank_limit is not None:
             own["rank_limit"] = self.rank_limit
+        if self.outside:
+            own["outside"] = self.outside
         return write_npz(path, {**self.problem.arrays(), **own})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a solution, and recompute its certificate from the numbers in the file."""
+        """Read a solution, and recompute its certificate from the numbers in the file.
+
+        The certificate covers the rows in the file; ``outside`` says how many more there were.
+        """
         arrays = read_npz(path, needs=("left", "query", "bound", "norm", "W", "dual", "status"))
         problem = MarginProblem.from_arrays(arrays)
         norm = as_norm(str(arrays["norm"]))
@@ -228,14 +239,17 @@ class Solution(Summarised):
             if iterations.shape != problem.batch_shape:
                 got = f"shape {tuple(iterations.shape)}"
                 raise InputError("iterations", got, f"{tuple(problem.batch_shape)}")
-        limit = _limit(arrays["rank_limit"]) if "rank_limit" in arrays else None
-        return cls(problem, norm, W, dual, certify(problem, norm, W, dual), iterations, limit)
+        limit = _count(arrays, "rank_limit") if "rank_limit" in arrays else None
+        outside = _count(arrays, "outside") if "outside" in arrays else 0
+        proof = certify(problem, norm, W, dual)
+        return cls(problem, norm, W, dual, proof, iterations, limit, outside=outside)
 
 
-def _limit(stored: Any) -> int:
-    """Check the rank limit stored in a file."""
+def _count(arrays: dict[str, Any], name: str) -> int:
+    """Check a whole number stored in a file."""
+    stored = arrays[name]
     if np.shape(stored) != () or np.asarray(stored).dtype.kind not in "iu" or stored < 1:
-        raise InputError("rank_limit", f"{stored!s:.80}", "a whole number of at least 1")
+        raise InputError(name, f"{stored!s:.80}", "a whole number of at least 1")
     return int(stored)
 
 

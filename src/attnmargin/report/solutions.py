@@ -68,7 +68,8 @@ def solution_record(solution: Solution) -> dict[str, Any]:
     return {
         "norm": solution.norm.name,
         "problems": len(results),
-        "rows": solution.problem.M,
+        "rows": solution.problem.M + solution.outside,
+        "outside": solution.outside,
         "optimal": sum(result["status"] == Status.OPTIMAL for result in results),
         "settled": sum(result["status"] in (Status.OPTIMAL, Status.LOCAL) for result in results),
         "results": results,
@@ -108,4 +109,15 @@ def verification_record(
         )
     holds = all(result["holds"] for result in results)
     head = {"file": str(file), "norm": solution.norm.name, "exact": exact, "holds": holds}
+    if solution.outside:
+        head["outside"] = _outside_words(solution)
     return head | {"results": results}
+
+
+def _outside_words(solution: Solution) -> str:
+    """Say what the file of a solution that leaves rows out can prove, and what it cannot."""
+    built, outside = solution.problem.M, solution.outside
+    words = f"{built:,} of {built + outside:,}"
+    if bool(solution.infeasible.all()):
+        return f"{words}, which contradict each other, whatever the others are"
+    return f"{words}; that W satisfies the other {outside:,} was checked when the file was made"

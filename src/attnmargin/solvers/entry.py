@@ -36,7 +36,7 @@ from attnmargin.solvers.working_set import by_working_sets
 _LARGE, _LARGE_OTHERS = "blocks", "working-set"
 # Rows from which on they are faster: in other norms than Frobenius on the CPU, and in the Frobenius
 # and other norms elsewhere. There, lockstep solves batches together, of up to so many rows each.
-_LARGE_ROWS, _LARGE_ELSEWHERE, _TOGETHER = 400, (200, 1000), 3000
+LARGE_ROWS, _LARGE_ELSEWHERE, _TOGETHER = 400, (200, 1000), 3000
 # A working set up to this size is solved by the compiled method.
 _FEW_ROWS = 200
 
@@ -118,25 +118,25 @@ def _is_large(problem: MarginProblem, norm: Norm) -> bool:
     (d, e), Q = problem.shape, problem.query.shape[-2]
     if not runs_compiled(problem.left.device):
         alone = problem.batch_shape.numel() == 1
-        least = _LARGE_ELSEWHERE[0 if _is_frobenius(norm) else 1] if alone else _TOGETHER
+        least = _LARGE_ELSEWHERE[0 if is_frobenius(norm) else 1] if alone else _TOGETHER
         return least < problem.M
-    if _is_frobenius(norm):
+    if is_frobenius(norm):
         return active_set_work(problem.M, (d, min(e, Q))) > LARGE_WORK
-    return problem.M > _LARGE_ROWS
+    return problem.M > LARGE_ROWS
 
 
 def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: Watch) -> Solution:
     """Solve in the Frobenius norm; in other norms by working sets, from that solution."""
     start = None if warm is None else warm.dual
     frobenius = solve_large(problem, start, watch)
-    if _is_frobenius(norm) or watch.over:
+    if is_frobenius(norm) or watch.over:
         return on_tight_rows(_deliver(problem, norm, *frobenius))
-    answer = by_working_sets(problem, frobenius, partial(_solve_few, norm), watch)
+    answer = by_working_sets(problem, frobenius, partial(solve_few, norm), watch)
     return on_tight_rows(_deliver(problem, norm, *answer))
 
 
 @one_thread
-def _solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough: float) -> Solution:
+def solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough: float) -> Solution:
     """Solve a working set; matrix products by torch are faster where there are many rows."""
     compiled, together = INTERIOR_METHODS
     warm = None if start is None else _warm(problem, norm, start)
@@ -146,14 +146,14 @@ def _solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough:
 
 
 def _large_method(norm: Norm) -> str:
-    return _LARGE if _is_frobenius(norm) else _LARGE_OTHERS
+    return _LARGE if is_frobenius(norm) else _LARGE_OTHERS
 
 
 def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
     """Solve by the fastest method that can run, and inaccurate members again from scratch."""
     fastest, together = _fastest(problem, norm), _methods(norm)[1]
     solution = _solve_by(problem, norm, warm, fastest)
-    if warm is not None and not _is_frobenius(norm):
+    if warm is not None and not is_frobenius(norm):
         solution = _second_opinion(solution, fastest)
     if fastest != together:
         solution = _second_opinion(solution, together)
@@ -163,7 +163,7 @@ def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Soluti
 def _fastest(problem: MarginProblem, norm: Norm) -> str:
     """Name the fastest method for a norm where the problem is."""
     compiled, together = _methods(norm)
-    if _has_kernel(norm) and (fits if _is_frobenius(norm) else fits_nuclear)(problem):
+    if _has_kernel(norm) and (fits if is_frobenius(norm) else fits_nuclear)(problem):
         return FUSED
     return compiled if runs_compiled(problem.left.device) else together
 
@@ -186,14 +186,14 @@ def _limited(convex: Solution, rank: int) -> Solution:
 
 def _methods(norm: Norm) -> tuple[str, str]:
     """Name the compiled and the torch method for a norm."""
-    return FROBENIUS_METHODS if _is_frobenius(norm) else INTERIOR_METHODS
+    return FROBENIUS_METHODS if is_frobenius(norm) else INTERIOR_METHODS
 
 
 def _has_kernel(norm: Norm) -> bool:
-    return _is_frobenius(norm) or isinstance(norm, Nuclear)
+    return is_frobenius(norm) or isinstance(norm, Nuclear)
 
 
-def _is_frobenius(norm: Norm) -> bool:
+def is_frobenius(norm: Norm) -> bool:
     return isinstance(norm, Frobenius) or norm == Lp(2.0)
 
 
@@ -205,7 +205,7 @@ def _solve_by(
         return _deliver(problem, norm, *solve_reference(problem, norm))
     if method == _methods(norm)[0]:
         check_compiled(method, problem.left.device)
-    if _is_frobenius(norm):
+    if is_frobenius(norm):
         rows = None if warm is None else warm.rows()
         return _deliver(problem, norm, *solve_frobenius(problem, rows, method))
     if isinstance(norm, Nuclear) and min(problem.shape) == 1:  # its norm is its length

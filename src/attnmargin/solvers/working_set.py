@@ -20,12 +20,12 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 from attnmargin.solvers.watch import Watch
 
 # Rows with a slack below these shares of their bound join the first rows, and later ones.
-_FIRST, _LATER = 0.02, 0.02
+FIRST, LATER = 0.02, 0.02
 # A violation below this share of the bound is none.
-_NOTHING = 1e-12
+NOTHING = 1e-12
 # While rows are still to be found, a solution with this gap will do; then rows with a slack below
 # this share stay.
-_COARSE, _KEPT = 1e-2, 0.05
+COARSE, _KEPT = 1e-2, 0.05
 _ROUNDS = 60
 
 # Solves some rows, from their multipliers if there are any, to a relative gap.
@@ -64,29 +64,29 @@ def _solve(
     problem: MarginProblem, frobenius: Tensor, solve_rows: SolveRows, watch: Watch
 ) -> tuple[Tensor, Tensor, int, int]:
     """Solve one feasible problem, in float64, from its Frobenius solution ``(d, e)``."""
-    chosen = _near(problem, frobenius, _FIRST)
-    iterations, enough = 0, _COARSE
+    chosen = _near(problem, frobenius, FIRST)
+    iterations, enough = 0, COARSE
     warm: Tensor | None = None
     for _ in range(_ROUNDS):
         found = solve_rows(_some(problem, chosen), warm, enough)
         dual = torch.zeros_like(problem.bound)
         dual[chosen] = found.dual
         iterations += int(found.iterations)
-        missing = _missing(problem, found.W)
+        missing = missing_of(problem, found.W)
         gap = max(float(found.certificate.gap), float(missing.max()))
         watch.tell(problem.M, int((found.dual != 0).sum()), gap)
-        right = not bool((missing > _NOTHING).any())
-        if watch.over or (right and enough < _COARSE):
+        right = not bool((missing > NOTHING).any())
+        if watch.over or (right and enough < COARSE):
             break
-        if enough == _COARSE and not bool(((missing > 0) & ~chosen).any()):
+        if enough == COARSE and not bool(((missing > 0) & ~chosen).any()):
             enough, chosen = ENOUGH, _near(problem, found.W, _KEPT)
-        chosen = chosen | (missing > -_LATER)
+        chosen = chosen | (missing > -LATER)
         warm = dual[chosen]
-    outcome = SOLVED if right and enough < _COARSE else STALLED
+    outcome = SOLVED if right and enough < COARSE else STALLED
     return dual, found.W, outcome, iterations
 
 
-def _missing(problem: MarginProblem, W: Tensor) -> Tensor:
+def missing_of(problem: MarginProblem, W: Tensor) -> Tensor:
     """Compute what rows miss, relative to their bound or ``‖a‖ ‖W‖``, ``(M,)``; negative: slack."""
     missing = problem.bound - problem.apply(W)
     missing = missing.abs().where(problem.equality, missing)
@@ -97,7 +97,7 @@ def _missing(problem: MarginProblem, W: Tensor) -> Tensor:
 
 def _near(problem: MarginProblem, W: Tensor, share: float) -> Tensor:
     """Mark equalities, and inequalities with little slack, bool ``(M,)``."""
-    return (problem.equality & problem.mask) | (_missing(problem, W) > -share)
+    return (problem.equality & problem.mask) | (missing_of(problem, W) > -share)
 
 
 def _some(problem: MarginProblem, chosen: Tensor) -> MarginProblem:

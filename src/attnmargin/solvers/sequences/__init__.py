@@ -1,0 +1,1 @@
+"""Problems whose rows are never built: data as tokens and queries, pass by pass."""
