@@ -2,6 +2,7 @@
 # imports a name from the module given here when it is first asked for.
 from . import embeddings as embeddings
 from . import graphs as graphs
+from . import models as models
 from . import plot as plot
 from . import selections as selections
 from . import text as text
