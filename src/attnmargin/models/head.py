@@ -145,9 +145,12 @@ class Head(Summarised):
     def W(self) -> Tensor:
         """The matrix of the head: ``(d, d + 1)`` with a bias of the queries, else ``(d, d)``."""
         if self.rotary is not None:
-            got = f"layer {self.layer}, head {self.index}, whose positions are rotary"
-            raise InputError("head", got, "W_at(distance), because W depends on the distance")
+            raise self._many()
         return self._product(self._asking, self.W_K.double())
+
+    def _many(self) -> InputError:
+        got = f"layer {self.layer}, head {self.index}, whose positions are rotary"
+        return InputError("head", got, "W_at(distance), because W depends on the distance")
 
     def W_at(self, distance: int) -> Tensor:
         """Return W for a token at ``distance = s − t`` from its query.
@@ -195,6 +198,20 @@ class Head(Summarised):
             return seen
         own = self.mask[i]
         return seen & (own if own.ndim == 2 else own & own.unsqueeze(-1))
+
+    @property
+    def inside(self) -> Tensor:
+        """Which tokens are not padding, bool ``(n, T)``."""
+        if self.mask is None:
+            return self.hidden.new_ones(self.n, self.T, dtype=torch.bool)
+        return self.mask if self.mask.ndim == 2 else self.mask.any(1)
+
+    def singular_values(self) -> Tensor:
+        """Compute the m largest singular values of W in float64, from its factors, ``(m,)``."""
+        if self.rotary is not None:
+            raise self._many()
+        upper = [torch.linalg.qr(own.mT).R for own in (self._asking, self.W_K.double())]
+        return abs(self.scale) * torch.linalg.svdvals(upper[1] @ upper[0].mT)
 
     def logits(self, i: int) -> Tensor:
         """Compute ``x_sᵀ W z_t`` of sequence i in float64, ``(T, T)``, queries first.

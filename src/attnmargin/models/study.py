@@ -1,0 +1,182 @@
+"""What is said of heads: selection, margin against the best one, norms, each beside a null."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import final
+
+import torch
+from torch import Tensor
+
+from attnmargin.base.checks import check_number, check_whole
+from attnmargin.base.compiled import one_thread
+from attnmargin.base.display import Summarised
+from attnmargin.base.errors import InputError
+from attnmargin.base.progress import Progress
+from attnmargin.models.fit import Choices, Fit, fit_choices
+from attnmargin.models.head import Head
+from attnmargin.models.measure import Measure, of_draws, of_texts, with_scores
+from attnmargin.models.null import random_head
+from attnmargin.models.queries import Queries, selections
+from attnmargin.models.shown import Shown, shown_queries
+from attnmargin.models.spectrum import Spectrum, spectrum
+
+_MEASURES = ("saturation", "entropy", "efficiency", "cosine")
+ROTARY = "its positions are rotary: logits are those of one W per distance, not of one W"
+TOO_SHORT = "no query sees two tokens"
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How heads are studied.
+
+    The ``queries · draws`` queries with the widest gaps are dealt into ``draws`` hands. Every hand
+    is one attention SVM; as many random heads with the same spectrum play one hand each.
+    """
+
+    queries: int = 24  # of one attention SVM
+    draws: int = 4
+    saturated: float = 0.9  # a query is saturated if one token gets more than this
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole(queries=self.queries, draws=self.draws)
+        if not 0.0 < check_number("saturated", self.saturated, "a share below 1") < 1.0:
+            raise InputError("saturated", f"{self.saturated}", "a share between 0 and 1")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise InputError("seed", repr(self.seed), "a whole number")
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadStudy(Summarised):
+    """What is known about one head; NaN where a number does not exist."""
+
+    layer: int
+    index: int
+    queries: int  # that see at least two tokens
+    saturation: Measure  # share of queries of which one token has more than the threshold
+    entropy: Measure  # of the attention, relative to the uniform one
+    efficiency: Measure  # margin of the projected W over the best margin
+    cosine: Measure  # of the projected W with the max-margin solution
+    margin: float  # of the projected W of length one, mean of the draws
+    best: float  # the best margin, mean of the draws
+    feasible: int  # draws whose selection some W realises
+    draws: int  # attention SVMs that were solved
+    gap: float  # largest certified gap among them
+    spectrum: Spectrum
+    shown: list[Shown]  # the first draw
+    reason: str = ""  # why there is no margin
+
+    def summary(self) -> dict[str, str]:
+        """Return the main numbers, by name."""
+        return {
+            "place": f"layer {self.layer}, head {self.index}",
+            "saturated": _beside(self.saturation),
+            "efficiency": self.reason or _beside(self.efficiency),
+            "projected cosine": self.reason or _beside(self.cosine),
+        }
+
+
+def _beside(own: Measure) -> str:
+    return f"{own.value:.3g} (random heads: {own.null:.3g}, z = {own.z:.2g})"
+
+
+@one_thread
+def study_heads(
+    heads: Iterable[Head], settings: Settings | None = None, progress: Progress | None = None
+) -> list[HeadStudy]:
+    """Study heads: what they select, and how near they are to its max-margin solution.
+
+    For every head: the share of saturated queries and the entropy; the attention SVM of what it
+    selects at its most decided queries, and the *efficiency*: the margin of its W, projected on
+    span(token differences) × span(queries), over the best margin. Each beside random heads with the
+    same singular values on the same texts, as z-scores.
+
+    Args:
+        heads: from :func:`read_heads`, or heads that you built.
+        settings: number of queries and draws.
+        progress: called with the number of heads done and their total.
+
+    Returns:
+        One :class:`HeadStudy` per head, in their order.
+
+    Example:
+        >>> import attnmargin as am, torch
+        >>> from attnmargin.base.seeds import seed_of
+        >>> draw = torch.Generator().manual_seed(seed_of("docs"))
+        >>> W, X = torch.randn(2, 3, 8, generator=draw), torch.randn(4, 9, 8, generator=draw)
+        >>> own = am.models.study_heads([am.models.Head(*W, X)], am.models.Settings(queries=3))[0]
+        >>> own.feasible, 0.0 < own.efficiency.value < 1.0
+        (4, True)
+    """
+    own = settings or Settings()
+    listed, found = list(heads), []
+    for _, layer in groupby(listed, key=lambda head: (head.layer, id(head.hidden))):
+        for head in layer:
+            found.append(_study(head, own))
+            if progress is not None:
+                progress(len(found), len(listed))
+    for name in _MEASURES:
+        scored = with_scores([getattr(study, name) for study in found])
+        found = [replace(s, **{name: own}) for s, own in zip(found, scored, strict=True)]
+    return found
+
+
+def hands(queries: Queries, settings: Settings) -> list[Choices]:
+    """Deal the queries with the widest gaps into hands, of equal gaps as far as possible."""
+    most = settings.queries * settings.draws
+    widest = queries.widest[torch.arange(min(most, len(queries)))]
+    dealt = []
+    for k in range(min(settings.draws, len(widest))):
+        own = widest[torch.arange(k, len(widest), settings.draws)]
+        dealt.append(Choices(own.text, own.position, own.token))
+    return dealt
+
+
+def _study(head: Head, settings: Settings) -> HeadStudy:
+    queries = selections(head)
+    randoms = [random_head(head, k, settings.seed) for k in range(settings.draws)]
+    theirs = [selections(own) for own in randoms]
+    dealt = hands(queries, settings)
+    fits: list[Fit] = []
+    nulls: list[Fit] = []
+    reason = ROTARY if head.rotary is not None else "" if dealt else TOO_SHORT
+    if not reason:
+        played = [hands(own, settings)[k] for k, own in enumerate(theirs[: len(dealt)])]
+        players = [*[head] * len(dealt), *randoms[: len(dealt)]]
+        every = fit_choices(players, [*dealt, *played])
+        fits, nulls = every[: len(dealt)], every[len(dealt) :]
+    return HeadStudy(
+        head.layer,
+        head.index,
+        len(queries),
+        of_texts(_saturated(queries, settings), queries.text,
+                 [_mean(_saturated(own, settings)) for own in theirs]),
+        of_texts(queries.entropy, queries.text, [_mean(own.entropy) for own in theirs]),
+        of_draws([f.efficiency for f in fits], [f.efficiency for f in nulls]),
+        of_draws([f.cosine for f in fits], [f.cosine for f in nulls]),
+        _average([f.margin for f in fits]),
+        _average([f.best for f in fits]),
+        sum(f.feasible for f in fits),
+        len(fits),
+        max((float(f.solution.certificate.gap) for f in fits if f.feasible), default=math.nan),
+        spectrum(head),
+        shown_queries(head, dealt[0], fits[0] if fits else None) if dealt else [],
+        reason,
+    )  # fmt: skip
+
+
+def _saturated(queries: Queries, settings: Settings) -> Tensor:
+    return (queries.share > settings.saturated).double()
+
+
+def _mean(x: Tensor) -> float:
+    return float(x.mean()) if len(x) else math.nan
+
+
+def _average(values: Sequence[float]) -> float:
+    known = [x for x in values if math.isfinite(x)]
+    return sum(known) / len(known) if known else math.nan
