@@ -21,12 +21,10 @@ REACTIONS = (
     "O=[N+:1]([O-])[c:2]1cc[c:3]([Cl:4])cc1>>[NH2:1][c:2]1cc[c:3]([Cl:4])cc1",
     "[CH3:1][C:2](=[O:3])[c:4]1ccccc1>>[CH3:1][CH:2]([OH:3])[c:4]1ccccc1",
     "CCO[C:1](=O)[c:2]1cc[c:3]([F:4])cc1>>O=[C:1](O)[c:2]1cc[c:3]([F:4])cc1",
-    "F[c:1]1cc[c:2]([N+:3](=O)[O-])cc1.C1CC[NH:4]CC1"
-    ">>O=[N+:3]([O-])[c:2]1cc[c:1]([N:4]2CCCCC2)cc1",
+    "F[c:1]1cc[c:2]([N+:3](=O)[O-])cc1.C1CC[NH:4]CC1>>O=[N+:3]([O-])[c:2]1cc[c:1]([N:4]2CCCCC2)cc1",
     "[NH2:1][CH2:2][c:3]1ccccc1.[CH3:4][S:5](=O)(=O)Cl"
     ">>[CH3:4][S:5](=O)(=O)[NH:1][CH2:2][c:3]1ccccc1",
-    "[OH:1][c:2]1cc[c:3]([CH3:4])cc1.[CH3:5][CH2:6]I"
-    ">>[CH3:5][CH2:6][O:1][c:2]1cc[c:3]([CH3:4])cc1",
+    "[OH:1][c:2]1cc[c:3]([CH3:4])cc1.[CH3:5][CH2:6]I>>[CH3:5][CH2:6][O:1][c:2]1cc[c:3]([CH3:4])cc1",
     "O=[CH:1][c:2]1ccccc1.[NH2:3][CH:4]1CC1>>c1cc[c:2]([CH2:1][NH:3][CH:4]2CC2)cc1",
     "[OH:1][CH2:2][c:3]1cc[c:4]([Br:5])cc1>>[O:1]=[CH:2][c:3]1cc[c:4]([Br:5])cc1",
     "[O:1]=[C:2]=[N:3][c:4]1ccccc1.[CH3:5][CH2:6][NH2:7]"

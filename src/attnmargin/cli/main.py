@@ -12,7 +12,16 @@ import sys
 import click
 
 from attnmargin.base.errors import AttnMarginError
-from attnmargin.cli import classifier, figures, graphs, prediction, solutions, tokens, training
+from attnmargin.cli import (
+    classifier,
+    figures,
+    graphs,
+    heads,
+    prediction,
+    solutions,
+    tokens,
+    training,
+)
 from attnmargin.version import VERSION
 
 
@@ -25,7 +34,7 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for family in (prediction, solutions, training, graphs, classifier, tokens, figures):
+for family in (prediction, solutions, training, graphs, classifier, tokens, heads, figures):
     for command in family.COMMANDS:
         cli.add_command(command)
 

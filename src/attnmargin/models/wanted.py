@@ -118,7 +118,7 @@ def wanted_selection(
     check_whole(most=most)
     if not listed:
         raise InputError("heads", "none", "at least one head")
-    choices = _checked(listed[0], pairs)
+    choices = check_pairs(listed[0], pairs)
     step = max(-(-len(choices) // most), 1)
     few = Choices(*(x[::step] for x in (choices.text, choices.position, choices.token)))
     answers, layers = [], []
@@ -131,8 +131,8 @@ def wanted_selection(
     return Wanted(order, layers, len(choices))
 
 
-def _checked(head: Head, pairs: Sequence[Sequence[int]]) -> Choices:
-    """Check all pairs against the texts."""
+def check_pairs(head: Head, pairs: Sequence[Sequence[int]]) -> Choices:
+    """Check pairs against the texts; return them as tensors."""
     rows = [tuple(pair) for pair in pairs]
     if not rows:
         raise InputError("pairs", "no pair", "at least one")
