@@ -57,9 +57,9 @@ def mapped_reactions() -> Reactions:
             own.append((f"[{atom[1]}{atom[3]}]" if atom[3] else atom[1]) if atom else token)
         words.append([*own, "[SEP]"])
         arrow = own.index(">>")
-        for t in range(arrow + 1, len(own)):
-            if numbers[t]:
-                pairs.append((i, t, numbers.index(numbers[t])))
+        pairs += [
+            (i, t, numbers.index(numbers[t])) for t in range(arrow + 1, len(own)) if numbers[t]
+        ]
     return Reactions(words, pairs)
 
 

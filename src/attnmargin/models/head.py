@@ -231,10 +231,13 @@ class Head(Summarised):
 
     def attention_of(self, i: int) -> Tensor:
         """Compute the attention of sequence i, ``(T, T)``."""
-        q, k = self.projected(self.hidden[i])
         seen = self.visible(i)
-        shares = torch.softmax((q @ k.mT * self.scale).masked_fill(~seen, -torch.inf), -1)
-        return shares.masked_fill(~seen, 0.0)  # NaN where a query sees nothing
+        own = seen.any(0).nonzero().flatten()
+        T = int(own[-1]) + 1 if len(own) else 0  # without padding at the end, as a model runs
+        q, k = self.projected(self.hidden[i, :T])
+        logits = (q @ k.mT * self.scale).masked_fill(~seen[:T, :T], -torch.inf)
+        shares = torch.softmax(logits, -1).masked_fill(~seen[:T, :T], 0.0)  # NaN if nothing is seen
+        return F.pad(shares, (0, self.T - T, 0, self.T - T))
 
 
 def _tokens(hidden: Array) -> tuple[Tensor, Tensor | None]:

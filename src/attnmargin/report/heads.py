@@ -65,10 +65,11 @@ def _measure(own: Measure) -> dict[str, float | None]:
 def heads_sentences(record: dict[str, Any]) -> list[str]:
     """Say what was read, and how trained heads compare with random ones."""
     heads = record["heads"]
+    error = record["reconstruction error"]
     sentences = [
         f"{counted(len(heads), 'head')} on {counted(record['texts'], 'text')} of "
-        f"{counted(record['tokens'], 'token')}: their attention equals the model's up to "
-        f"{record['reconstruction error']:.1g}."
+        f"{counted(record['tokens'], 'token')}; recomputed from its weights, the attention of each "
+        f"equals the model's {f'up to {error:.1g}' if error else 'exactly'}."
     ]
     for name, words in (("efficiency", "margin"), ("cosine", "direction")):  # of W
         pairs = [
@@ -80,8 +81,8 @@ def heads_sentences(record: dict[str, Any]) -> list[str]:
             above = sum(value > null for value, null in pairs)
             mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
             sentences.append(
-                f"By {words}, {above} of {counted(len(pairs), 'head')} nearer to max-margin than "
-                f"random heads with the same spectrum (median {name} {mine:.3f} against "
+                f"Nearer to max-margin than random heads with the same spectrum, by {words}: "
+                f"{above} of {counted(len(pairs), 'head')} (median {name} {mine:.3f} against "
                 f"{theirs:.3f})."
             )
     refused = sorted({own["reason"] for own in heads if own["reason"]})

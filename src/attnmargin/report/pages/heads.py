@@ -39,9 +39,9 @@ STYLE = """
 .words b, .words i { font: inherit; border-radius: .25rem; padding: .12rem .15rem;
   border: 2px solid transparent;
   background: color-mix(in srgb, var(--pick) calc(var(--a, 0) * 75%), transparent); }
-.words .asks { border: 2px solid currentColor; }
 .words .wins { border: 2px solid var(--pick); font-weight: 700; }
 .words .guards { border: 2px dashed currentColor; }
+.words .asks { outline: 2px solid currentColor; outline-offset: 1px; }
 .walk { display: flex; gap: .5rem; align-items: center; flex-wrap: wrap; }
 .walk button { font: inherit; padding: .2rem .7rem; border: 1px solid var(--line); color: inherit;
   border-radius: .4rem; background: var(--soft); cursor: pointer; }
@@ -67,11 +67,16 @@ def write_heads(
     body += [
         _numbers(record),
         _reading(),
-        f'<script type="application/json" id="data">{data.replace("<", chr(92) + "u003c")}</script>',
+        f'<script type="application/json" id="data">{_inert(data)}</script>',
         f"<script>{script}</script>",
     ]
     title = f"What the heads of {Path(record['model']).name} select"
     return write_page(path, page(title, "".join(body)))
+
+
+def _inert(data: str) -> str:
+    """Keep text that looks like a tag from ending the script."""
+    return data.replace("<", "\\u003c")
 
 
 def _data(heads: Heads, studies: Sequence[HeadStudy], record: dict[str, Any]) -> dict[str, Any]:
@@ -101,9 +106,9 @@ def _shown(own: Shown) -> dict[str, Any]:
 
 def _map() -> str:
     words = (
-        "Layers from top to bottom, heads from left to right. Choose what the colour shows, then a "
-        "head. z counts standard deviations of random heads with the same spectrum: orange is above "
-        "them, blue below."
+        "Layers from top to bottom, heads from left to right. Choose what the colour shows, then "
+        "a head. z counts standard deviations of random heads with the same spectrum: orange is "
+        "above them, blue below."
     )
     return section(
         "Map of the heads",
@@ -155,9 +160,9 @@ def _numbers(record: dict[str, Any]) -> str:
 
 def _reading() -> str:
     parts = (
-        "A head gives token s the logit xₛᵀ W zₜ when query t looks at it, with W = W_Kᵀ [W_Q, b_Q] "
-        "/ √m and zₜ = [xₜ; 1]. The token with the largest logit is selected; its margin is its "
-        "lead over the next one, divided by the length of W.",
+        "A head gives token s the logit xₛᵀ W zₜ when query t looks at it, with W = W_Kᵀ [W_Q, "
+        "b_Q] / √m and zₜ = [xₜ; 1]. The token with the largest logit is selected; its margin is "
+        "its lead over the next one, divided by the length of W.",
         "The attention SVM of a head is the shortest matrix that selects the same tokens for its "
         "most decided queries with lead one: no other matrix of its length has a larger margin. "
         "Efficiency is the margin of the head over that best margin, from 0 to 1. The cosine is "
