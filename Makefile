@@ -9,12 +9,15 @@ READY := $(VENV)/ready
 setup: $(READY)
 
 # The torch wheel is installed first, so that no dependency pulls another build of it. Python compiles
-# what it imports, so pip need not compile everything.
+# what it imports, so pip need not compile everything. Of rxnmapper only the weights are read, for
+# which it needs none of the packages it asks for.
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
-		--editable ".[plot,graph,text,sklearn,verify,bench,dev]"
+		--editable ".[plot,graph,text,sklearn,models,minilm,verify,bench,dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
+		--no-deps rxnmapper
 	touch $@
 
 demo: setup

@@ -68,7 +68,7 @@ def rxnmapper() -> tuple[Any, dict[str, int]]:
     """The ALBERT of rxnmapper and its vocabulary, from the files of the installed package."""
     found = find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
-        pytest.skip("the package rxnmapper is not installed: make setup")
+        pytest.fail("the package rxnmapper is not installed: make setup")
     from transformers import AlbertConfig, AlbertModel
 
     folder = Path(found.submodule_search_locations[0]) / _FOLDER

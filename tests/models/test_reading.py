@@ -137,7 +137,7 @@ def test_bad_models_and_texts_are_one_sentence() -> None:
     with pytest.raises(am.InputError, match="tokenizer: got none for texts in words"):
         read_heads(model, ["words"])
     with pytest.raises(am.InputError, match="texts: got a float at place 0"):
-        read_heads(model, [1.5])  # type: ignore[list-item]
+        read_heads(model, [1.5])  # type: ignore[arg-type]
 
 
 def test_texts_are_cut_only_on_request() -> None:

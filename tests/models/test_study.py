@@ -26,7 +26,8 @@ def planted(queries: int = 5) -> tuple[Head, Choices, torch.Tensor]:
     W_Q, W_K, X = random_tensors("planted")
     X = torch.nn.functional.pad(X, (0, 2))
     X[..., -1] = 1.0  # tokens share it, so that no difference has it
-    first = Head(*(torch.nn.functional.pad(W, (0, 2)) for W in (W_Q, W_K)), X)
+    W_Q, W_K = (torch.nn.functional.pad(W, (0, 2)) for W in (W_Q, W_K))
+    first = Head(W_Q, W_K, X)
     own = hands(selections(first), Settings(queries=queries, draws=1))[0]
     W = am.solve(choice_problem(first, own)).W
     extra = torch.zeros_like(W)
@@ -148,7 +149,8 @@ def test_random_rotary_heads_keep_the_spectra_of_their_factors() -> None:
 def test_a_trained_direction_stands_out_and_a_random_one_does_not() -> None:
     head, *_ = planted()
     _, _, X = random_tensors("planted")
-    plain = Head(*random_tensors("other")[:2], X)
+    W_Q, W_K, _ = random_tensors("other")
+    plain = Head(W_Q, W_K, X)
     settings = Settings(queries=5, draws=6)
     good, bad = study_heads([head], settings)[0], study_heads([plain], settings)[0]
     assert good.cosine.value > good.cosine.null
@@ -217,7 +219,7 @@ def test_heads_of_minilm_beat_random_ones() -> None:
     for study in study_heads(heads, Settings(queries=10)):
         assert study.feasible == study.draws == 4
         assert study.efficiency.z > 3.0
-        assert study.efficiency.low > study.efficiency.null
+        assert study.cosine.z > 3.0
         assert study.gap < 1e-12
         assert study.spectrum.rank == 32
 

@@ -168,7 +168,7 @@ def _recorder(calls: list[_Layer], place: _Place) -> Any:
         turns = named.get("position_embeddings")
         if turns is not None and (own.turns is None or turns[0].shape[1] > len(own.turns[0])):
             half = turns[0].shape[-1] // 2
-            own.turns = tuple(table[0, :, :half] for table in turns)  # type: ignore[assignment]
+            own.turns = tuple(table[0, :, :half] for table in turns)
 
     return record
 

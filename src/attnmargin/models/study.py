@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -119,9 +119,10 @@ def study_heads(
             found.append(_study(head, own))
             if progress is not None:
                 progress(len(found), len(listed))
-    for name in _MEASURES:
-        scored = with_scores([getattr(study, name) for study in found])
-        found = [replace(s, **{name: own}) for s, own in zip(found, scored, strict=True)]
+    scores = {name: with_scores([getattr(own, name) for own in found]) for name in _MEASURES}
+    for k, study in enumerate(found):
+        scored: dict[str, Any] = {name: scores[name][k] for name in _MEASURES}
+        found[k] = replace(study, **scored)
     return found
 
 
