@@ -1,5 +1,6 @@
 """Heads of real transformers: which tokens they select, by what margin, and who guards that."""
 
+from attnmargin.models.classifier import classifier_heads
 from attnmargin.models.collection import Heads
 from attnmargin.models.detail import HeadDetail, examine_head
 from attnmargin.models.fit import Choices, Fit, fit_choices
@@ -11,6 +12,7 @@ from attnmargin.models.reading import read_heads
 from attnmargin.models.rotary import Rotary
 from attnmargin.models.study import HeadStudy, Settings, study_heads
 from attnmargin.models.wanted import Wanted, place_pairs, wanted_selection
+from attnmargin.models.watch import Watch
 
 __all__ = [
     "Choices",
@@ -23,6 +25,8 @@ __all__ = [
     "Rotary",
     "Settings",
     "Wanted",
+    "Watch",
+    "classifier_heads",
     "examine_head",
     "fit_choices",
     "load_model",

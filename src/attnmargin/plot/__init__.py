@@ -4,11 +4,13 @@ from attnmargin.plot.figures import (
     alignment,
     attention,
     graph,
+    heads,
     margins,
     picture,
     scatter,
     tokens,
     trajectory,
+    watch,
 )
 from attnmargin.plot.panels import Panel, Picture, Series
 
@@ -19,9 +21,11 @@ __all__ = [
     "alignment",
     "attention",
     "graph",
+    "heads",
     "margins",
     "picture",
     "scatter",
     "tokens",
     "trajectory",
+    "watch",
 ]

@@ -8,9 +8,12 @@ from attnmargin.base.errors import InputError
 from attnmargin.graphs.collection import TokenGraphs
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.solution import Solution
+from attnmargin.models.study import HeadStudy
+from attnmargin.models.watch import Watch
 from attnmargin.plot.bands import BAND_WORDS
 from attnmargin.plot.drawing import draw_panel, draw_picture
 from attnmargin.plot.graphs import graph_panel
+from attnmargin.plot.heads import heads_picture, watch_picture
 from attnmargin.plot.importance import cloud_panels
 from attnmargin.plot.panels import Panel, Picture
 from attnmargin.plot.prediction import (
@@ -237,3 +240,20 @@ def _band_words(confirmation: Confirmation) -> str:
 def _refuse_batch(argument: str, batch: tuple[int, ...]) -> None:
     if batch:
         raise InputError(argument, f"a batch of shape {batch}", f"one of them: {argument}[index]")
+
+
+def heads(studies: Sequence[HeadStudy]) -> "Figure":
+    """Draw margins and directions of heads beside those of random ones.
+
+    Args:
+        studies: from :func:`attnmargin.models.study_heads`.
+    """
+    for study in studies:
+        check_kind("studies", study, HeadStudy)
+    return draw_picture(heads_picture(studies))
+
+
+def watch(watch: Watch) -> "Figure":
+    """Draw how heads select, and how near they are to max-margin, along training."""
+    check_kind("watch", watch, Watch)
+    return draw_picture(watch_picture(watch))
