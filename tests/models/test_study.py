@@ -9,6 +9,7 @@ import attnmargin as am
 from attnmargin.models import Choices, Head, Settings, fit_choices, random_head, selections
 from attnmargin.models.fit import choice_problem, square
 from attnmargin.models.measure import Measure, of_draws, of_texts, with_scores
+from attnmargin.models.queries import widest
 from attnmargin.models.span import TokenSpan, inside, projected
 from attnmargin.models.study import hands, study_heads
 from tests.models.instances import minilm_heads, small_model
@@ -28,7 +29,7 @@ def planted(queries: int = 5) -> tuple[Head, Choices, torch.Tensor]:
     X[..., -1] = 1.0  # tokens share it, so that no difference has it
     W_Q, W_K = (torch.nn.functional.pad(W, (0, 2)) for W in (W_Q, W_K))
     first = Head(W_Q, W_K, X)
-    own = hands(selections(first), Settings(queries=queries, draws=1))[0]
+    own = hands(first, selections(first), Settings(queries=queries, draws=1))[0]
     W = am.solve(choice_problem(first, own)).W
     extra = torch.zeros_like(W)
     extra[-1] = 3.0  # rows that act on the shared entry of tokens
@@ -51,7 +52,7 @@ def test_scaling_a_head_changes_neither_efficiency_nor_cosine() -> None:
     fits = []
     for factor in (1.0, 7.0):
         head = Head(factor * W_Q, W_K, X)
-        fits.append(fit_choices([head], [hands(selections(head), Settings(queries=4))[0]])[0])
+        fits.append(fit_choices([head], [hands(head, selections(head), Settings(queries=4))[0]])[0])
     assert fits[0].efficiency == pytest.approx(fits[1].efficiency, rel=1e-9)
     assert fits[0].cosine == pytest.approx(fits[1].cosine, rel=1e-9)
     assert 0.0 < fits[0].efficiency < 1.0
@@ -75,7 +76,7 @@ def test_rows_of_a_problem_are_logit_differences() -> None:
 def test_a_batch_of_fits_is_the_loop() -> None:
     W_Q, W_K, X = random_tensors("batch")
     heads = [Head(W_Q, W_K, X), Head(W_K, W_Q, X)]
-    own = [hands(selections(head), Settings(queries=3))[0] for head in heads]
+    own = [hands(head, selections(head), Settings(queries=3))[0] for head in heads]
     both = fit_choices(heads, own)
     for head, choices, fit in zip(heads, own, both, strict=True):
         assert fit.efficiency == pytest.approx(fit_choices([head], [choices])[0].efficiency)
@@ -85,7 +86,7 @@ def test_projections_are_those_of_least_squares() -> None:
     W_Q, W_K, X = random_tensors("span", d=9)
     X[..., 3] = 2.0
     head = Head(W_Q, W_K, X)
-    problem = choice_problem(head, hands(selections(head), Settings(queries=5))[0])
+    problem = choice_problem(head, hands(head, selections(head), Settings(queries=5))[0])
     P, Q = (torch.linalg.pinv(v) @ v for v in (problem.left[problem.mask], problem.query))
     expected = P @ square(head) @ Q
     tokens = TokenSpan(X, head.inside)
@@ -112,12 +113,26 @@ def test_selections_are_sorted_softmax() -> None:
 
 def test_hands_share_the_widest_gaps() -> None:
     W_Q, W_K, X = random_tensors("hands")
-    queries = selections(Head(W_Q, W_K, X))
-    dealt = hands(queries, Settings(queries=3, draws=2))
+    head = Head(W_Q, W_K, X)
+    queries = selections(head)
+    dealt = hands(head, queries, Settings(queries=3, draws=2))
     taken = {(int(t), int(p)) for own in dealt for t, p in zip(own.text, own.position, strict=True)}
     widest = queries.gap.argsort(descending=True)[:6]
     assert taken == {(int(queries.text[k]), int(queries.position[k])) for k in widest}
     assert [len(own) for own in dealt] == [3, 3]
+
+
+def test_queries_that_see_the_same_tokens_count_once() -> None:
+    W_Q, W_K, X = random_tensors("twins")
+    X[1] = X[0]  # the same text
+    X[2, :3] = X[0, :3]  # the same beginning
+    for causal, count in ((False, 3 * 7), (True, 6 + 0 + 4 + 6)):
+        head = Head(W_Q, W_K, X, causal=causal)
+        queries = selections(head)
+        own = widest(head, queries, 100)
+        assert len(own) == count
+        assert own.gap.tolist() == sorted(own.gap.tolist(), reverse=True)
+        assert len(widest(head, queries, 5)) == 5
 
 
 def test_random_heads_keep_the_spectrum_and_differ() -> None:
@@ -167,7 +182,7 @@ def test_rotary_heads_have_selections_but_no_margin() -> None:
     assert study.shown[0].guards == []
     head = am.models.read_heads(small_model("llama"), [[3, 4, 5, 6]], heads=0)[0]
     with pytest.raises(am.InputError, match="whose positions are rotary; needs one W"):
-        fit_choices([head], [hands(selections(head), Settings())[0]])
+        fit_choices([head], [hands(head, selections(head), Settings())[0]])
 
 
 def test_texts_of_one_token_have_no_selection() -> None:

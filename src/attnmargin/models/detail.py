@@ -42,7 +42,7 @@ def examine_head(head: Head, settings: Settings | None = None, nuclear: bool = F
         nuclear: also solve in the nuclear norm, which takes about half a minute at d = 384.
     """
     own = settings or Settings()
-    dealt = hands(selections(head), own)
+    dealt = hands(head, selections(head), own)
     if head.rotary is not None or not dealt:
         reason = ROTARY if head.rotary is not None else TOO_SHORT
         return HeadDetail(math.nan, 0, {}, None, math.nan, math.nan, reason)

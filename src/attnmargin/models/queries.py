@@ -8,6 +8,9 @@ from torch import Tensor
 
 from attnmargin.models.head import Head
 
+# Tokens that agree to so many parts of the largest entry count as equal.
+_GRID = 2e4
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -28,11 +31,6 @@ class Queries:
         own = (self.text, self.position, self.token, self.share, self.gap, self.entropy)
         return Queries(*(x[places] for x in own))
 
-    @property
-    def widest(self) -> "Queries":
-        """All queries, the widest gap first."""
-        return self[self.gap.argsort(descending=True, stable=True)]
-
 
 def selections(head: Head) -> Queries:
     """Find what every query of a head selects.
@@ -46,6 +44,29 @@ def selections(head: Head) -> Queries:
     """
     parts = [_of_text(head, i) for i in range(head.n)]
     return Queries(*(torch.cat(own) for own in zip(*parts, strict=True)))
+
+
+def widest(head: Head, queries: Queries, most: int) -> Queries:
+    """Return up to ``most`` queries, the widest gap first, no two of which see the same tokens.
+
+    In a causal model, texts that begin alike have the same first queries; they count once.
+    """
+    order = queries.gap.argsort(descending=True, stable=True)
+    grid = (head.hidden * (_GRID / head.hidden.abs().max().clamp_min(1e-30))).round().short().cpu()
+    whole: dict[int, int] = {}
+    kept: list[int] = []
+    seen: set[tuple[int, int]] = set()
+    for k in order.tolist():
+        i, t = int(queries.text[k]), int(queries.position[k])
+        end = t + 1 if head.causal else head.T
+        own = hash(grid[i, :end].numpy().tobytes()) if head.causal or i not in whole else whole[i]
+        whole[i] = own
+        if (t, own) not in seen:
+            seen.add((t, own))
+            kept.append(k)
+        if len(kept) == most:
+            break
+    return queries[torch.tensor(kept, dtype=torch.int64, device=order.device)]
 
 
 def _of_text(head: Head, i: int) -> tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ from attnmargin.models.fit import Choices, Fit, fit_choices
 from attnmargin.models.head import Head
 from attnmargin.models.measure import Measure, of_draws, of_texts, with_scores
 from attnmargin.models.null import random_head
-from attnmargin.models.queries import Queries, selections
+from attnmargin.models.queries import Queries, selections, widest
 from attnmargin.models.shown import Shown, shown_queries
 from attnmargin.models.spectrum import Spectrum, spectrum
 
@@ -126,13 +126,12 @@ def study_heads(
     return found
 
 
-def hands(queries: Queries, settings: Settings) -> list[Choices]:
+def hands(head: Head, queries: Queries, settings: Settings) -> list[Choices]:
     """Deal the queries with the widest gaps into hands, of equal gaps as far as possible."""
-    most = settings.queries * settings.draws
-    widest = queries.widest[torch.arange(min(most, len(queries)))]
+    best = widest(head, queries, settings.queries * settings.draws)
     dealt = []
-    for k in range(min(settings.draws, len(widest))):
-        own = widest[torch.arange(k, len(widest), settings.draws)]
+    for k in range(min(settings.draws, len(best))):
+        own = best[torch.arange(k, len(best), settings.draws)]
         dealt.append(Choices(own.text, own.position, own.token))
     return dealt
 
@@ -141,12 +140,12 @@ def _study(head: Head, settings: Settings) -> HeadStudy:
     queries = selections(head)
     randoms = [random_head(head, k, settings.seed) for k in range(settings.draws)]
     theirs = [selections(own) for own in randoms]
-    dealt = hands(queries, settings)
+    dealt = hands(head, queries, settings)
     fits: list[Fit] = []
     nulls: list[Fit] = []
     reason = ROTARY if head.rotary is not None else "" if dealt else TOO_SHORT
     if not reason:
-        played = [hands(own, settings)[k] for k, own in enumerate(theirs[: len(dealt)])]
+        played = [hands(head, own, settings)[k] for k, own in enumerate(theirs[: len(dealt)])]
         players = [*[head] * len(dealt), *randoms[: len(dealt)]]
         every = fit_choices(players, [*dealt, *played])
         fits, nulls = every[: len(dealt)], every[len(dealt) :]
