@@ -185,6 +185,12 @@ def test_rotary_heads_have_selections_but_no_margin() -> None:
         fit_choices([head], [hands(head, selections(head), Settings())[0]])
 
 
+def test_a_head_of_which_no_row_is_moved_has_margin_zero() -> None:
+    head = Head([[1.0, 1.0]], [[1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]])  # equal logits for both
+    study = study_heads([head])[0]
+    assert (study.margin, study.efficiency.value, study.shown[0].margin) == (0.0, 0.0, 0.0)
+
+
 def test_texts_of_one_token_have_no_selection() -> None:
     W_Q, W_K, X = random_tensors("one", T=1)
     study = study_heads([Head(W_Q, W_K, X)])[0]

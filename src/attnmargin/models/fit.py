@@ -81,8 +81,9 @@ class Fit:
 
     @property
     def margin(self) -> float:
-        """Least row of the head, for a projected W of length one."""
-        return float(self.rows[self.problem.mask].min()) / self.length
+        """Least row of the head, for a projected W of length one; 0 if nothing is left of W."""
+        least = float(self.rows[self.problem.mask].min())
+        return least / self.length if self.length > 0.0 else 0.0
 
     @property
     def best(self) -> float:

@@ -51,7 +51,7 @@ def _of_fit(fit: Fit | None, q: int, count: int) -> tuple[float, list[Guard]]:
     per = problem.M // count
     own = slice(q * per, (q + 1) * per)
     there = problem.mask[own]
-    margin = float(fit.rows[own][there].min()) / fit.length
+    margin = float(fit.rows[own][there].min()) / fit.length if fit.length > 0.0 else 0.0
     weight = fit.solution.dual[own] / fit.solution.dual.sum()
     if not fit.feasible:
         return margin, []

@@ -76,7 +76,7 @@ class Watch(Summarised):
             raise MissingPackageError("a callback of Trainer", "attnmargin[models]") from error
         watch = self
 
-        class WatchCallback(TrainerCallback):  # type: ignore[misc]
+        class WatchCallback(TrainerCallback):
             """Records before the first step, and after every step that counts."""
 
             def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

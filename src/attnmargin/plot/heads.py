@@ -70,7 +70,7 @@ def _along(
     series.append(_line("heads", steps, _median(values), 0, 0) | {"width": 2.4})
     if null is not None:
         series.append(_line("random heads", steps, _median(null), GREY, 1) | {"width": 1.6})
-    return Panel(title=words, axes=("training step", words), series=series)  # type: ignore[typeddict-item]
+    return Panel(title=words, axes=("training step", words), series=series)
 
 
 def _median(values: NDArray[Any]) -> NDArray[Any]:
