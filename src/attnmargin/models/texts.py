@@ -55,7 +55,7 @@ def _ids(i: int, text: Any, tokenizer: Any) -> list[int]:
             raise InputError("texts", f"an empty text at place {i}", "text")
         if tokenizer is None:
             raise InputError("tokenizer", "none for texts in words", "the tokenizer of the model")
-        found = tokenizer(text, truncation=False, padding=False)["input_ids"]
+        found = tokenizer(text, truncation=False, padding=False, verbose=False)["input_ids"]
         ids = [int(k) for k in found]
     else:
         try:

@@ -191,8 +191,8 @@ def head_cells(
         cells = [
             *(str(own[name]) for name in ("layer", "head")),
             short(own["saturation"]["value"], ".1%"),
-            *_beside_cells(eff),
-            *_beside_cells(cos),
+            *_beside_cells(eff, interval=not intervals),
+            *_beside_cells(cos, interval=not intervals),
         ]
         if intervals:
             feasible = f"{own['feasible']} of {own['draws']}" if own["draws"] else "–"
@@ -201,8 +201,12 @@ def head_cells(
     return head, rows
 
 
-def _beside_cells(own: dict[str, Any]) -> list[str]:
-    return [short(own["value"], ".3f"), short(own["null"], ".3f"), short(own["z"], "+.1f")]
+def _beside_cells(own: dict[str, Any], interval: bool) -> list[str]:
+    """Write value, random value and z; on request with half the width of the interval."""
+    value = short(own["value"], ".3f")
+    if interval and own["high"] is not None:
+        value += f" ± {own['high'] - own['value']:.3f}"
+    return [value, short(own["null"], ".3f"), short(own["z"], "+.1f")]
 
 
 def wanted_cells(record: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
