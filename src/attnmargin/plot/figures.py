@@ -13,7 +13,6 @@ from attnmargin.models.watch import Watch
 from attnmargin.plot.bands import BAND_WORDS
 from attnmargin.plot.drawing import draw_panel, draw_picture
 from attnmargin.plot.graphs import graph_panel
-from attnmargin.plot.heads import heads_picture, watch_picture
 from attnmargin.plot.importance import cloud_panels
 from attnmargin.plot.panels import Panel, Picture
 from attnmargin.plot.prediction import (
@@ -23,6 +22,7 @@ from attnmargin.plot.prediction import (
     token_panel,
 )
 from attnmargin.plot.solution import margin_picture
+from attnmargin.plot.studies import heads_picture, watch_picture
 from attnmargin.plot.training import trajectory_picture
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
@@ -247,6 +247,14 @@ def heads(studies: Sequence[HeadStudy]) -> "Figure":
 
     Args:
         studies: from :func:`attnmargin.models.study_heads`.
+
+    Example:
+        >>> import attnmargin as am, torch
+        >>> draw = torch.Generator().manual_seed(0)
+        >>> W, X = torch.randn(2, 3, 6, generator=draw), torch.randn(3, 5, 6, generator=draw)
+        >>> figure = am.plot.heads(am.models.study_heads([am.models.Head(*W, X)]))
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('random heads', 'trained head')
     """
     for study in studies:
         check_kind("studies", study, HeadStudy)
@@ -254,6 +262,19 @@ def heads(studies: Sequence[HeadStudy]) -> "Figure":
 
 
 def watch(watch: Watch) -> "Figure":
-    """Draw how heads select, and how near they are to max-margin, along training."""
+    """Draw how heads select, and how near they are to max-margin, along training.
+
+    Args:
+        watch: an :class:`attnmargin.models.Watch` with records.
+
+    Example:
+        >>> import attnmargin as am, torch
+        >>> draw = torch.Generator().manual_seed(0)
+        >>> W, X = torch.randn(2, 3, 6, generator=draw), torch.randn(3, 5, 6, generator=draw)
+        >>> watch = am.models.Watch(lambda: [am.models.Head(*W, X)])
+        >>> watch(0)
+        >>> am.plot.watch(watch).axes[0].get_xlabel()
+        'training step'
+    """
     check_kind("watch", watch, Watch)
     return draw_picture(watch_picture(watch))
