@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from attnmargin.base.checks import check_number, check_whole
-from attnmargin.base.compiled import one_thread
+from attnmargin.base.compiled import one_thread, wanted_threads
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
@@ -114,9 +114,9 @@ def study_heads(
     """
     own = settings or Settings()
     listed, found = list(heads), []
-    for _, layer in groupby(listed, key=lambda head: (head.layer, id(head.hidden))):
-        for head in layer:
-            found.append(_study(head, own))
+    with ThreadPoolExecutor(wanted_threads()) as pool:
+        for study in pool.map(lambda head: _study(head, own), listed):
+            found.append(study)
             if progress is not None:
                 progress(len(found), len(listed))
     scores = {name: with_scores([getattr(own, name) for own in found]) for name in _MEASURES}
