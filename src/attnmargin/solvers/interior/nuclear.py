@@ -33,7 +33,7 @@ from attnmargin.solvers.interior.schedule import (
     REGULAR,
     TINY,
 )
-from attnmargin.solvers.interior.shared import SharedQueries, shared_queries
+from attnmargin.solvers.interior.shared import MANY, SharedQueries, shared_queries
 from attnmargin.solvers.interior.walk import (
     Members,
     SolveMembers,
@@ -281,10 +281,15 @@ def _walk_compiled(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor
 
 
 def _span(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return an orthonormal basis ``(B, e, q)`` of a space with the vectors, and coordinates."""
-    count, e = vectors.shape[-2:]
+    """Return an orthonormal basis ``(B, e, q)`` of a space with the vectors, and coordinates.
+
+    Vectors of a single large problem that repeat count once.
+    """
+    large = len(vectors) == 1 and vectors.shape[-2] >= MANY
+    own = torch.unique(vectors[0], dim=0).unsqueeze(0) if large else vectors
+    count, e = own.shape[-2:]
     if e <= count:
         identity = torch.eye(e, dtype=vectors.dtype, device=vectors.device)
         return identity.expand(len(vectors), e, e), vectors
-    basis, triangle = torch.linalg.qr(vectors.mT)
-    return basis, triangle.mT
+    basis = torch.linalg.qr(own.mT).Q
+    return basis, vectors @ basis

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 # From this many rows on it pays to look for shared queries.
-_MANY = 200
+MANY = 200
 
 
 @final
@@ -74,7 +74,7 @@ class SharedQueries:
 
 def shared_queries(z: Tensor) -> SharedQueries | None:
     """Find the queries of one large problem, z ``(1, M, e)``; None if rows do not share them."""
-    if z.shape[0] != 1 or z.shape[1] < _MANY:
+    if z.shape[0] != 1 or z.shape[1] < MANY:
         return None
     query, owner = torch.unique(z[0], dim=0, return_inverse=True)
     return SharedQueries(query, owner) if 2 * len(query) <= z.shape[1] else None
