@@ -30,7 +30,7 @@ _OF_EACH = 4
 _FAR, _GROWN = 0.5, 1e-3
 _ROUNDS = 500
 # Rounds of block ascent between two passes, while more rows are violated than this share of those
-# that are held.
+# that are held; else twice as many as before.
 _LOOKS, _MANY = 12, 0.05
 # Units in the last place of ‖a‖ ‖W‖ by which a row may miss its bound: as in the certificate.
 _ROUNDING = 8 * float(torch.finfo(torch.float64).eps)
@@ -48,7 +48,7 @@ class Search:
         self._best, self._lifted = torch.inf, self._direction
         self._grown, self._iterations, self._gap = 0.0, 0, torch.inf
         self._found: Solution | None = None
-        self._many = False  # rows that are not held are violated
+        self._looks = _LOOKS
 
     def solve(self) -> Solution:
         """Solve, and certify over all rows."""
@@ -79,7 +79,7 @@ class Search:
             fine: least gap before the exact solution.
             exact: whether that is wanted; if not, end when rows miss little.
         """
-        enough, self._many = _ROUGH, True
+        enough = _ROUGH
         for _ in range(_ROUNDS):
             self._found = found = self._solved(norm, enough)
             if bool(found.infeasible):
@@ -90,13 +90,14 @@ class Search:
             self._remember(seen)
             if enough == 0.0 and not _violated(seen, found.W):
                 return True
-            self._many = int((seen.missing > 0).sum()) > _MANY * len(self._held)
+            many = int((seen.missing > 0).sum()) > _MANY * len(self._held)
+            self._looks = _LOOKS if many else 2 * self._looks
             self._exchange(seen)
             error = max(seen.worst, min(float(found.certificate.gap), 1.0))
             if error > fine / _ROUGH:
                 enough = min(_ROUGH * error, _ROUGH)
             elif exact:
-                enough, self._many = 0.0, False
+                enough = 0.0
             else:
                 return True
         return False
@@ -121,7 +122,7 @@ class Search:
             nonlocal looks
             looks += 1
             self._watch.tell(self._passes.rows, support, max(gap, self._gap))
-            return self._watch.over or gap < enough or (self._many and looks > _LOOKS)
+            return self._watch.over or gap < enough or (enough > 0.0 and looks > self._looks)
 
         problem, warm = self._held.problem(), self._dual
         if not grouped:
