@@ -23,7 +23,7 @@ _ROUGH, _THOROUGH, _MANY = (40, 1e-3), (1000, 1e-11), 0.1
 _HALVINGS = 10
 # K is factored from this share of the entries of W on, and up to so many rows. Its solutions are
 # refined so many times.
-_SQUARE, _MOST, _REFINEMENTS = 0.6, 6000, 3
+_SQUARE, _MOST, _REFINEMENTS = 0.97, 6000, 3
 
 
 class Held(NamedTuple):
