@@ -33,6 +33,8 @@ CASES: dict[str, tuple[tuple[int, int, int, int], bool]] = {
     "mapped, 4 GB": ((80_000, 1, 100, 64), True),
 }
 _AT_ONCE = 1000
+# Seconds after which a search ends with the best W so far.
+LIMIT = 900
 
 
 def weights(d: int) -> Tensor:
@@ -102,15 +104,13 @@ class Gauge:
 
 def solved(name: str, source: Any) -> dict[str, Any]:
     (n, K, T, _), _ = CASES[name]
-    passes: list[tuple[float, ...]] = []
     start = time.perf_counter()
 
     def look(*numbers: float) -> None:
-        passes.append(numbers)
         print(f"{time.perf_counter() - start:.1f}", *numbers, file=sys.stderr)
 
     with Gauge() as gauge:
-        solution = am.solve_sequences(source, progress=look)
+        solution = am.solve_sequences(source, progress=look, time_limit=LIMIT)
     proof = solution.certificate
     return {
         "rows": n * K * (T - 1),

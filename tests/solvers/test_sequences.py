@@ -17,6 +17,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.solvers.sequences.chunk import Chunk
 from attnmargin.solvers.sequences.kept import no_rows
 from attnmargin.solvers.sequences.passes import Passes, Wanted
+from attnmargin.solvers.sequences.search import to_the_end
 from attnmargin.solvers.sequences.source import as_source
 
 NORMS: list[str | float] = ["fro", "nuc", 1.75]
@@ -279,6 +280,21 @@ def test_the_best_so_far_satisfies_all_rows() -> None:
     solution = am.solve_sequences(arrays, progress=look, rows=300)
     assert bool(solution.feasible)
     assert 0 < float(solution.certificate.gap) < 1
+
+
+def test_the_exact_method_ends_what_block_ascent_does_not() -> None:
+    problem = am.token_problem(*large())
+    for rounds in (0, 2):
+        seen: list[float] = []
+
+        def look(_: int, __: int, gap: float, seen: list[float] = seen, most: int = rounds) -> bool:
+            seen.append(gap)
+            return len(seen) > most
+
+        found = am.solve(problem, method="blocks", progress=look)
+        ended = to_the_end(found)
+        assert (found.status, ended.status) == ("inaccurate", "optimal")
+        assert to_the_end(ended) is ended
 
 
 def test_a_pass_wants_the_worst_rows_of_each_query() -> None:

@@ -32,6 +32,9 @@ _ROUNDS = 500
 # Rounds of block ascent between two passes, while more rows are violated than this share of those
 # that are held; else twice as many as before.
 _LOOKS, _MANY = 12, 0.05
+# Up to so many rows are left to the active-set method after so many rounds of block ascent, which
+# starts from its multipliers if their gap is below this.
+_EXACT, _END, _NEAR = 6000, 40, 1e-2
 # Units in the last place of ‖a‖ ‖W‖ by which a row may miss its bound: as in the certificate.
 _ROUNDING = 8 * float(torch.finfo(torch.float64).eps)
 
@@ -107,6 +110,8 @@ class Search:
         many = len(self._held) > LARGE_ROWS and self._passes.rows > self._most
         if is_frobenius(norm) or not (many or enough):
             found = self._watched(norm, enough, grouped=many)
+            if enough == 0.0 and many and not self._watch.over:
+                found = to_the_end(found)
         else:
             found = solve_few(norm, self._held.problem(), self._dual, enough or ENOUGH)
         self._iterations += int(found.iterations)
@@ -117,12 +122,13 @@ class Search:
         """Solve by a method that can be ended."""
 
         looks = 0
+        most = self._looks if enough else _END if len(self._held) <= _EXACT else torch.inf
 
         def look(_: int, support: int, gap: float) -> bool:
             nonlocal looks
             looks += 1
             self._watch.tell(self._passes.rows, support, max(gap, self._gap))
-            return self._watch.over or gap < enough or (enough > 0.0 and looks > self._looks)
+            return self._watch.over or gap < enough or looks > most
 
         problem, warm = self._held.problem(), self._dual
         if not grouped:
@@ -179,6 +185,17 @@ class Search:
         return Solution(
             problem, norm, W, found.dual, proof, iterations, decision=decision, outside=outside
         )
+
+
+def to_the_end(found: Solution) -> Solution:
+    """Solve few rows by the exact method, from the multipliers that block ascent ended with."""
+    proof, ended = found.certificate, bool(found.optimal) or bool(found.infeasible)
+    if ended or found.problem.M > _EXACT:
+        return found
+    start = found if float(proof.gap) < _NEAR else None
+    again = solve(found.problem, found.norm, warm_start=start, method="active-set")
+    better = float(again.certificate.worst) < float(proof.worst)
+    return again if better or bool(again.infeasible) else found
 
 
 def _shortened(found: Solution) -> Tensor:
