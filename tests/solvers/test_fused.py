@@ -4,11 +4,9 @@ Without a GPU it runs in Triton's interpreter, where Triton is installed; elsewh
 around it is tested.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -18,56 +16,35 @@ import attnmargin as am
 from attnmargin.margin.norms import Frobenius
 from attnmargin.solvers.frobenius.fused import check_fused, fits, is_small, solve_fused
 from attnmargin.solvers.frobenius.method import flatten
+from tests.fused import DEVICE, needs_gpu, needs_triton, sets, tokens
 
-GPU = torch.cuda.is_available()
-if not GPU:
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when the kernel is imported
-DEVICE = "cuda" if GPU else "cpu"
 entry = import_module("attnmargin.solvers.entry")
 
-needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
 # The interpreter of Triton uses what NumPy has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")
-needs_gpu = pytest.mark.skipif(not GPU, reason="needs a GPU")
-
-
-def _tokens(n: int, T: int, d: int, trials: int) -> am.MarginProblem:
-    data = am.random_data(n, T, d, trials=trials, name="fused")
-    return am.token_problem(data.X, data.z, am.optimal_tokens(data))
-
-
-def _sets(n: int, T: int, d: int, trials: int) -> am.MarginProblem:
-    """Sets of tokens, some of them hidden; with few dimensions most contradict each other."""
-    rng = np.random.default_rng(d)
-    X, z = rng.standard_normal((trials, n, T, d)), rng.standard_normal((trials, n, d))
-    mask = rng.random((trials, n, T)) < 0.8
-    mask[..., 0] = True
-    sets = (rng.random((trials, n, T)) < 0.2) & mask
-    sets[..., 0] |= ~sets.any(-1)
-    return am.token_problem(X, z, sets, mask)
 
 
 def _bounds(trials: int) -> am.MarginProblem:
-    problem = _tokens(4, 4, 6, trials)
+    problem = tokens(4, 4, 6, trials)
     rng = np.random.default_rng(0)
     return replace(problem, bound=torch.from_numpy(rng.uniform(-0.5, 3.0, problem.bound.shape)))
 
 
 def _scaled(trials: int) -> am.MarginProblem:
-    problem = _tokens(4, 4, 6, trials)
+    problem = tokens(4, 4, 6, trials)
     return replace(problem, left=problem.left * 1e-30, query=problem.query * 1e12)
 
 
 def _repeated(trials: int) -> am.MarginProblem:
     """Every row twice, all with one query: dependent rows, and multipliers that are not unique."""
-    problem = _tokens(4, 4, 6, trials)
+    problem = tokens(4, 4, 6, trials)
     same = torch.arange(12) // 2 * 2
     return replace(problem, left=problem.left[:, same], query=problem.query[:, [0] * 4])
 
 
 def _flat_rows(trials: int) -> am.MarginProblem:
     """Rows of zeros that any W satisfies."""
-    problem = _tokens(4, 4, 6, trials)
+    problem = tokens(4, 4, 6, trials)
     zero = torch.arange(12) % 5 == 0
     left, bound = problem.left.masked_fill(zero[:, None], 0.0), problem.bound * ~zero
     return replace(problem, left=left, bound=bound)
@@ -82,11 +59,11 @@ def _kernel_alone(problem: am.MarginProblem) -> am.Solution:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: _tokens(5, 5, 5, 4),
-        lambda: _tokens(6, 8, 10, 1),
-        lambda: _tokens(2, 3, 20, 3),
-        lambda: _sets(4, 4, 4, 6),
-        lambda: _sets(4, 6, 2, 6),
+        lambda: tokens(5, 5, 5, 4),
+        lambda: tokens(6, 8, 10, 1),
+        lambda: tokens(2, 3, 20, 3),
+        lambda: sets(4, 4, 4, 6),
+        lambda: sets(4, 6, 2, 6),
         lambda: _bounds(4),
         lambda: _scaled(3),
         lambda: _repeated(3),
@@ -111,7 +88,7 @@ def test_the_kernel_agrees_with_the_active_set_method(
 
 @needs_triton
 def test_the_kernel_claims_nothing_about_rows_that_it_cannot_scale() -> None:
-    problem = _tokens(4, 4, 6, 3).to(DEVICE)
+    problem = tokens(4, 4, 6, 3).to(DEVICE)
     left = problem.left.clone()
     left[1] *= 1e-120
     found = _kernel_alone(replace(problem, left=left))
@@ -122,7 +99,7 @@ def test_the_kernel_claims_nothing_about_rows_that_it_cannot_scale() -> None:
 def test_members_that_the_kernel_leaves_are_solved_in_lockstep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    problem = _tokens(4, 5, 6, 4)
+    problem = tokens(4, 5, 6, 4)
     expected = am.solve(problem)
     original, sizes = entry.solve_frobenius, []
 
@@ -142,16 +119,16 @@ def test_members_that_the_kernel_leaves_are_solved_in_lockstep(
 
 def test_other_norms_do_not_use_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry, "fits", lambda problem: True)
-    assert am.solve(_tokens(2, 3, 3, 2), 3.0).optimal.all()
+    assert am.solve(tokens(2, 3, 3, 2), 3.0).optimal.all()
     with pytest.raises(am.InputError, match="one of auto, interior, lockstep"):
-        am.solve(_tokens(2, 3, 3, 2), 3.0, method="fused")
+        am.solve(tokens(2, 3, 3, 2), 3.0, method="fused")
 
 
 def test_the_kernel_asks_for_a_gpu_and_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = _tokens(2, 3, 3, 2)
+    problem = tokens(2, 3, 3, 2)
     assert not fits(problem)
     assert is_small(problem)
-    assert not is_small(_tokens(20, 8, 3, 1))
+    assert not is_small(tokens(20, 8, 3, 1))
     fused = import_module("attnmargin.solvers.frobenius.fused")
     monkeypatch.setattr(fused, "find_spec", lambda name: None)
     with pytest.raises(am.MissingPackageError, match="'fused' needs a package that is missing"):
@@ -164,7 +141,7 @@ def test_the_kernel_asks_for_a_gpu_and_few_rows(monkeypatch: pytest.MonkeyPatch)
 @needs_gpu
 @pytest.mark.parametrize("shape", [(5, 5, 5), (6, 8, 10), (5, 5, 20), (20, 5, 40)])
 def test_on_a_gpu_every_member_is_settled(shape: tuple[int, int, int]) -> None:
-    problem = _tokens(*shape, 500)
+    problem = tokens(*shape, 500)
     expected, found = am.solve(problem), am.solve(problem.to("cuda"))
     assert bool(found.optimal.all())
     torch.testing.assert_close(found.W.cpu(), expected.W, rtol=1e-8, atol=1e-9)

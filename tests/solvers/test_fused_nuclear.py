@@ -4,11 +4,9 @@ Without a GPU it runs in Triton's interpreter, where Triton is installed; elsewh
 around it is tested.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -23,49 +21,28 @@ from attnmargin.solvers.interior.fused import (
     walk_fused,
 )
 from attnmargin.solvers.interior.walk import solve_from_frobenius
+from tests.fused import DEVICE, needs_gpu, needs_triton, sets, tokens
 
-GPU = torch.cuda.is_available()
-if not GPU:
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when the kernel is imported
-DEVICE = "cuda" if GPU else "cpu"
 entry = import_module("attnmargin.solvers.entry")
 
-needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
 # The interpreter of Triton uses what NumPy has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")
-needs_gpu = pytest.mark.skipif(not GPU, reason="needs a GPU")
-
-
-def _tokens(n: int, T: int, d: int, trials: int) -> am.MarginProblem:
-    data = am.random_data(n, T, d, trials=trials, name="fused")
-    return am.token_problem(data.X, data.z, am.optimal_tokens(data))
-
-
-def _sets(n: int, T: int, d: int, trials: int) -> am.MarginProblem:
-    """Sets of tokens, some of them hidden; with few dimensions most contradict each other."""
-    rng = np.random.default_rng(d)
-    X, z = rng.standard_normal((trials, n, T, d)), rng.standard_normal((trials, n, d))
-    mask = rng.random((trials, n, T)) < 0.8
-    mask[..., 0] = True
-    sets = (rng.random((trials, n, T)) < 0.2) & mask
-    sets[..., 0] |= ~sets.any(-1)
-    return am.token_problem(X, z, sets, mask)
 
 
 def _bounds(trials: int) -> am.MarginProblem:
-    problem = _tokens(3, 4, 5, trials)
+    problem = tokens(3, 4, 5, trials)
     rng = np.random.default_rng(0)
     return replace(problem, bound=torch.from_numpy(rng.uniform(-0.5, 3.0, problem.bound.shape)))
 
 
 def _scaled(trials: int) -> am.MarginProblem:
-    problem = _tokens(3, 4, 5, trials)
+    problem = tokens(3, 4, 5, trials)
     return replace(problem, left=problem.left * 1e-30, query=problem.query * 1e12)
 
 
 def _repeated(trials: int) -> am.MarginProblem:
     """Every row twice, and two equal queries: singular systems, and a basis that is not full."""
-    problem = _tokens(3, 4, 5, trials)
+    problem = tokens(3, 4, 5, trials)
     same = torch.arange(9) // 2 * 2
     return replace(problem, left=problem.left[:, same], query=problem.query[:, [0, 0, 1]])
 
@@ -80,10 +57,10 @@ def _walk_alone(problem: am.MarginProblem) -> am.Solution:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: _tokens(4, 4, 6, 2),
-        lambda: _tokens(6, 4, 3, 2),
-        lambda: _tokens(5, 5, 20, 1),
-        lambda: _sets(3, 4, 4, 3),
+        lambda: tokens(4, 4, 6, 2),
+        lambda: tokens(6, 4, 3, 2),
+        lambda: tokens(5, 5, 20, 1),
+        lambda: sets(3, 4, 4, 3),
         lambda: _bounds(2),
         lambda: _scaled(1),
         lambda: _repeated(2),
@@ -105,7 +82,7 @@ def test_the_kernel_agrees_with_the_other_methods(build: Callable[[], am.MarginP
 
 @needs_triton
 def test_the_kernel_starts_from_given_multipliers() -> None:
-    problem = _tokens(4, 4, 6, 2).to(DEVICE)
+    problem = tokens(4, 4, 6, 2).to(DEVICE)
     cold = _walk_alone(problem)
     warm = entry._warm(problem, Nuclear(), cold)
     answer = solve_from_frobenius(problem, warm, "lockstep", walk_fused, "")
@@ -118,7 +95,7 @@ def test_the_kernel_starts_from_given_multipliers() -> None:
 def test_members_that_the_kernel_leaves_are_solved_in_lockstep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    problem = _tokens(4, 5, 6, 4)
+    problem = tokens(4, 5, 6, 4)
     expected = am.solve(problem, "nuc")
     original, sizes = entry.solve_nuclear, []
 
@@ -139,12 +116,12 @@ def test_members_that_the_kernel_leaves_are_solved_in_lockstep(
 
 
 def test_the_kernel_asks_for_a_gpu_and_narrow_problems(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = _tokens(2, 3, 3, 2)
+    problem = tokens(2, 3, 3, 2)
     assert not fits_nuclear(problem)
     assert is_narrow(problem)
-    assert not is_narrow(_tokens(13, 6, 3, 1))
-    assert not is_narrow(_tokens(17, 2, 20, 1))
-    assert not is_narrow(_tokens(2, 3, 65, 1))
+    assert not is_narrow(tokens(13, 6, 3, 1))
+    assert not is_narrow(tokens(17, 2, 20, 1))
+    assert not is_narrow(tokens(2, 3, 65, 1))
     fused = import_module("attnmargin.solvers.frobenius.fused")
     monkeypatch.setattr(fused, "find_spec", lambda name: None)
     with pytest.raises(am.MissingPackageError, match="'fused' needs a package that is missing"):
@@ -155,13 +132,13 @@ def test_the_kernel_asks_for_a_gpu_and_narrow_problems(monkeypatch: pytest.Monke
     nuclear = import_module("attnmargin.solvers.interior.fused")
     monkeypatch.setattr(nuclear, "check_fused", lambda problem: None)
     with pytest.raises(am.InputError, match=r"got 'fused' with 65 rows .* at most 64 rows"):
-        check_fused_nuclear(_tokens(13, 6, 3, 1))
+        check_fused_nuclear(tokens(13, 6, 3, 1))
 
 
 @needs_gpu
 @pytest.mark.parametrize("shape", [(5, 5, 5), (6, 8, 10), (5, 5, 20), (12, 5, 16)])
 def test_on_a_gpu_every_member_is_settled(shape: tuple[int, int, int]) -> None:
-    problem = _tokens(*shape, 500)
+    problem = tokens(*shape, 500)
     expected, found = am.solve(problem, "nuc"), am.solve(problem.to("cuda"), "nuc")
     assert bool(found.optimal.all())
     torch.testing.assert_close(found.value.cpu(), expected.value, rtol=2e-9, atol=0.0)

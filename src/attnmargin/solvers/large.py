@@ -38,10 +38,10 @@ def solve_large(problem: MarginProblem, start: Tensor | None, watch: Watch) -> A
 def solve_together(problem: MarginProblem, watch: Watch) -> Answer:
     """Solve by working sets in torch; return the same. It finds no proofs of infeasibility."""
     flat, batch = flatten(problem), problem.batch_shape
-    members = [flat[b] for b in range(batch.numel())]
-    empty = problem.left.new_zeros((0, problem.M), dtype=torch.float64)
-    dual = torch.stack([rough_multipliers(own) for own in members]) if members else empty
-    W = torch.stack([own.adjoint(x) for own, x in zip(members, dual, strict=True)])
+    dual = torch.zeros_like(flat.bound)
+    for b in range(batch.numel()):
+        dual[b] = rough_multipliers(flat[b])
+    W = flat.adjoint(dual)
     stalled = torch.full(batch, STALLED, device=W.device)
     shapes = (*batch, problem.M), (*batch, *problem.shape)
     rough = dual.reshape(shapes[0]), W.reshape(shapes[1]), stalled, torch.zeros_like(stalled)
