@@ -8,7 +8,7 @@ from attnmargin.base.kernels import Bools, Floats, Ints
 from attnmargin.solvers.blocks.ascent import ascend
 from attnmargin.solvers.blocks.augmented import augmented
 from attnmargin.solvers.blocks.rows import Scaled
-from attnmargin.solvers.blocks.subspace import Held, refined
+from attnmargin.solvers.blocks.subspace import Held, Subspace
 
 # Epochs of block ascent per round, and operations per entry of W and live row, with those of
 # conjugate gradients.
@@ -45,6 +45,7 @@ class Search:
         self._best: tuple[float, Floats, Floats] = (np.inf, np.empty(0), np.empty(0))
         self.dual = np.zeros(len(P.left))
         self.held: Ints = there[:0]
+        self._subspace = Subspace()
         self.live: Ints = there
         self.start_from(there, np.zeros(len(there)) if start is None else start[there])
         if start is not None:
@@ -83,7 +84,8 @@ class Search:
         part = self.own.part(self.held)
         squares = self.own.squares(self.held)
         held = Held(part, P.bound[self.held], P.free[self.held], squares)
-        self.dual[self.held], W = refined(held, self.dual[self.held], _change(before, self.held))
+        change = _change(before, self.held)
+        self.dual[self.held], W = self._subspace.refined(held, self.dual[self.held], change)
         self.rounds += 1
         self.work += _OPERATIONS * (len(own.owner) * W.size + len(self.live) * W.shape[0])
         self._measure(W)
