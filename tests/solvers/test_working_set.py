@@ -119,3 +119,14 @@ def test_products_of_shared_queries() -> None:
     torch.testing.assert_close(shared.symmetric_products(c, turned, Y, sums, basis), expected)
     assert shared_queries(draw(1, 250, 4)) is None
     assert shared_queries(z[None, :50]) is None
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_frobenius_solution_of_few_rows_is_not_sought_again(
+    norm: str | float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("the Frobenius solution of all rows is known")
+
+    monkeypatch.setattr("attnmargin.solvers.interior.walk._frobenius", never)
+    assert am.solve(realisable(60, 21, 12), norm).status == "optimal"

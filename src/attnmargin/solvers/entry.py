@@ -21,7 +21,7 @@ from attnmargin.solvers.interior.fused import fits_nuclear
 from attnmargin.solvers.interior.lp import solve_lp
 from attnmargin.solvers.interior.nuclear import solve_nuclear
 from attnmargin.solvers.interior.schedule import ENOUGH
-from attnmargin.solvers.interior.walk import IN_FROBENIUS, Warm
+from attnmargin.solvers.interior.walk import IN_FROBENIUS, Warm, exponent
 from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.large import solve_large
 from attnmargin.solvers.low_rank import local_solutions
@@ -136,10 +136,9 @@ def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: W
 
 
 @one_thread
-def solve_few(norm: Norm, problem: MarginProblem, start: Tensor | None, enough: float) -> Solution:
+def solve_few(norm: Norm, problem: MarginProblem, warm: Warm | None, enough: float) -> Solution:
     """Solve a working set; matrix products by torch are faster where there are many rows."""
     compiled, together = INTERIOR_METHODS
-    warm = None if start is None else _warm(problem, norm, start)
     few = problem.M <= _FEW_ROWS and runs_compiled(problem.left.device)
     method = compiled if few else together
     return _solve_by(problem, norm, warm, method, enough)
@@ -214,7 +213,8 @@ def _solve_by(
         answer = solve_lp(problem, norm.p, warm, method, enough)
     else:
         answer = solve_nuclear(problem, warm, method, enough)
-    return on_tight_rows(_deliver(problem, norm, *answer))
+    solution = _deliver(problem, norm, *answer)
+    return solution if enough > ENOUGH else on_tight_rows(solution)
 
 
 def _check(norm: Norm, method: str, rank: int | None) -> None:
@@ -280,4 +280,4 @@ def _warm(problem: MarginProblem, norm: Norm, warm_start: Solution | Array | Non
     except RuntimeError as error:
         needs = f"{(*problem.batch_shape, problem.M)}, one multiplier per row"
         raise InputError("warm_start", f"multipliers {tuple(dual.shape)}", needs) from error
-    return Warm(dual, norm.p if isinstance(norm, Lp) else None)
+    return Warm(dual, exponent(norm))

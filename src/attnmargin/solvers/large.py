@@ -11,6 +11,7 @@ from attnmargin.margin.solution import Solution
 from attnmargin.solvers.frobenius.gradient import rough_multipliers
 from attnmargin.solvers.frobenius.method import Answer, flatten
 from attnmargin.solvers.interior.quadratic import solve_quadratic
+from attnmargin.solvers.interior.walk import Warm
 from attnmargin.solvers.outcome import SOLVED, STALLED
 from attnmargin.solvers.tight_rows import on_tight_rows
 from attnmargin.solvers.watch import Watch
@@ -48,7 +49,8 @@ def solve_together(problem: MarginProblem, watch: Watch) -> Answer:
     return by_working_sets(problem, rough, _solve_few, watch)
 
 
-def _solve_few(problem: MarginProblem, start: Tensor | None, enough: float) -> Solution:
+def _solve_few(problem: MarginProblem, known: Warm | None, enough: float) -> Solution:
+    start = None if known is None else known.dual
     dual, W, _, iterations = solve_quadratic(problem, start, enough)
     check = certify(problem, Frobenius(), W, dual)
     return on_tight_rows(Solution(problem, Frobenius(), W, dual, check, iterations))

@@ -6,6 +6,7 @@ that nearly hold in the Frobenius solution.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from attnmargin.margin.problem import MarginProblem, margin_problem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.frobenius.method import Answer, flatten
 from attnmargin.solvers.interior.schedule import ENOUGH
-from attnmargin.solvers.interior.walk import touching
+from attnmargin.solvers.interior.walk import Warm, exponent, touching
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 from attnmargin.solvers.watch import Watch
 
@@ -28,8 +29,8 @@ NOTHING = 1e-12
 COARSE, _KEPT = 1e-2, 0.05
 _ROUNDS = 60
 
-# Solves some rows, from their multipliers if there are any, to a relative gap.
-SolveRows = Callable[[MarginProblem, Tensor | None, float], Solution]
+# Solves some rows, from what is known of them, to a relative gap.
+SolveRows = Callable[[MarginProblem, Warm | None, float], Solution]
 
 
 def by_working_sets(
@@ -49,7 +50,9 @@ def by_working_sets(
     )
     for b in range(batch.numel()):
         if int(outcome[b]) != INFEASIBLE and bool(W[b].any()):
-            found = _solve(flat[b], W[b], solve_rows, watch)
+            known = Warm(dual[b], None, Frobenius().value(W[b]))
+            start = known if int(outcome[b]) == SOLVED else None
+            found = _solve(flat[b], W[b], start, solve_rows, watch)
             dual[b], W[b], outcome[b] = found[0], found[1], found[2]
             iterations[b] += found[3]
             if found[2] == STALLED:
@@ -61,14 +64,18 @@ def by_working_sets(
 
 
 def _solve(
-    problem: MarginProblem, frobenius: Tensor, solve_rows: SolveRows, watch: Watch
+    problem: MarginProblem,
+    frobenius: Tensor,
+    known: Warm | None,
+    solve_rows: SolveRows,
+    watch: Watch,
 ) -> tuple[Tensor, Tensor, int, int]:
     """Solve one feasible problem, in float64, from its Frobenius solution ``(d, e)``."""
     chosen = _near(problem, frobenius, FIRST)
     iterations, enough = 0, COARSE
-    warm: Tensor | None = None
     for _ in range(_ROUNDS):
-        found = solve_rows(_some(problem, chosen), warm, enough)
+        start = None if known is None else replace(known, dual=known.dual[chosen])
+        found = solve_rows(_some(problem, chosen), start, enough)
         dual = torch.zeros_like(problem.bound)
         dual[chosen] = found.dual
         iterations += int(found.iterations)
@@ -81,7 +88,7 @@ def _solve(
         if enough == COARSE and not bool(((missing > 0) & ~chosen).any()):
             enough, chosen = ENOUGH, _near(problem, found.W, _KEPT)
         chosen = chosen | (missing > -LATER)
-        warm = dual[chosen]
+        known = Warm(dual, exponent(found.norm), Frobenius().value(found.W))
     outcome = SOLVED if right and enough < COARSE else STALLED
     return dual, found.W, outcome, iterations
 

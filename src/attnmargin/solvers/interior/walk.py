@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.compiled import compile_together, runs_compiled
-from attnmargin.margin.norms import Frobenius, scaled_norm
+from attnmargin.margin.norms import Frobenius, Lp, Norm, scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import (
     FROBENIUS_KERNEL,
@@ -27,7 +27,7 @@ from attnmargin.solvers.interior.schedule import (
     PATIENCE,
     TINY,
 )
-from attnmargin.solvers.outcome import INFEASIBLE
+from attnmargin.solvers.outcome import INFEASIBLE, SOLVED
 
 # A multiplier below this share of the largest belongs to a row that is not tight.
 _COUNTS = 1e-6
@@ -117,15 +117,33 @@ def follow_path(
 @final
 @dataclass(frozen=True)
 class Warm:
-    """Multipliers of a similar problem, and the p of the norm they belong to."""
+    """Multipliers of a similar problem, and the p of the norm they belong to.
+
+    With ``value``, the rows are known to be feasible, and no Frobenius solution is needed.
+    """
 
     dual: Tensor  # (*B, M)
     p: float | None
+    value: Tensor | None = None  # (*B,), ‖W‖_F of a solution of that problem
 
     def rows(self) -> Tensor:
         """Find rows whose multiplier counts, bool ``(*B, M)``; interior points have no zeros."""
         size = self.dual.abs()
         return size > _COUNTS * size.amax(-1, keepdim=True) if size.shape[-1] else size > 0
+
+    def answer(self, problem: MarginProblem) -> Answer | None:
+        """Take the multipliers for those of the Frobenius solution if they prove a bound."""
+        if self.value is None or not bool(((problem.bound * self.dual).sum(-1) > 0).all()):
+            return None
+        W = problem.adjoint(self.dual)
+        scale = self.value / Frobenius().value(W)
+        outcome = torch.full(problem.batch_shape, SOLVED, device=W.device)
+        return self.dual, W * scale[..., None, None], outcome, torch.zeros_like(outcome)
+
+
+def exponent(norm: Norm) -> float | None:
+    """Return the p of an ℓp norm, for :class:`Warm`."""
+    return norm.p if isinstance(norm, Lp) else None
 
 
 def solve_from_frobenius(
@@ -141,10 +159,12 @@ def solve_from_frobenius(
     and the scale of the other problems. They start from its multipliers, or from those of a warm
     start. ``kernel`` names the module of the compiled walk.
     """
-    start = None if warm is None else warm.rows()
     if method == "interior":
         compile_together(FROBENIUS_KERNEL, kernel)
-    frobenius = _frobenius(problem, start, IN_FROBENIUS[method])
+    frobenius = None if warm is None else warm.answer(problem)
+    if frobenius is None:
+        start = None if warm is None else warm.rows()
+        frobenius = _frobenius(problem, start, IN_FROBENIUS[method])
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius

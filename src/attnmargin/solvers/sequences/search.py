@@ -16,6 +16,7 @@ from attnmargin.margin.norms import Frobenius, Norm
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import LARGE_ROWS, is_frobenius, solve, solve_few
 from attnmargin.solvers.interior.schedule import ENOUGH
+from attnmargin.solvers.interior.walk import Warm, exponent
 from attnmargin.solvers.sequences.kept import Kept, joined, no_rows
 from attnmargin.solvers.sequences.passes import Passes, Seen, Wanted
 from attnmargin.solvers.watch import Watch
@@ -113,7 +114,8 @@ class Search:
             if enough == 0.0 and many and not self._watch.over:
                 found = to_the_end(found)
         else:
-            found = solve_few(norm, self._held.problem(), self._dual, enough or ENOUGH)
+            known = None if self._dual is None else Warm(self._dual, exponent(norm))
+            found = solve_few(norm, self._held.problem(), known, enough or ENOUGH)
         self._iterations += int(found.iterations)
         self._watch.tell(self._passes.rows, int((found.dual != 0).sum()), self._gap)
         return found
