@@ -1,6 +1,8 @@
 // Softmax attention and its slope, exact in direction however far the softmax saturates: sums are
 // over differences to the most likely token, and a common factor is kept as a logarithm.
 
+import { accurateDot } from "./rows.js";
+
 /** @typedef {import("./types.js").Data} Data */
 
 /**
@@ -83,48 +85,6 @@ export const LOSSES = {
 const FAR = -45;
 const FARTHER = -70;
 const REPRESENTABLE = -500;
-// Units in the last place of Σ |x_c v_c| within which scores count as equal.
-const SCORE_UNITS = 16 * 2 ** -52;
-
-/** Σ_c x_c v_c as if in twice the precision, rounded once. @param {number[]} x @param {number[]} v */
-function accurateDot(x, v) {
-  let total = 0;
-  let rest = 0;
-  for (let c = 0; c < x.length; c++) {
-    const product = x[c] * v[c];
-    const [a, b] = [134217729 * x[c], 134217729 * v[c]];
-    const [aHigh, bHigh] = [a - (a - x[c]), b - (b - v[c])];
-    const [aLow, bLow] = [x[c] - aHigh, v[c] - bHigh];
-    rest += aLow * bLow - (product - aHigh * bHigh - aLow * bHigh - aHigh * bLow);
-    const sum = total + product;
-    const part = sum - total;
-    rest += total - (sum - part) + (product - part);
-    total = sum;
-  }
-  return total + rest;
-}
-
-/**
- * Within which distance scores of a sequence count as equal.
- * @param {number[][]} tokens @param {number[]} v
- */
-export function scoreDoubt(tokens, v) {
-  const size = tokens.map((x) => x.reduce((sum, own, c) => sum + Math.abs(own * v[c]), 0));
-  return SCORE_UNITS * Math.max(...size);
-}
-
-/**
- * v·x of all tokens of a sequence, in higher precision where rounding could part equal ones.
- * @param {number[][]} tokens @param {number[]} v
- */
-function tokenValues(tokens, v) {
-  const values = tokens.map((x) => x.reduce((sum, own, c) => sum + own * v[c], 0));
-  const sorted = [...values].sort((a, b) => a - b);
-  const doubt = scoreDoubt(tokens, v);
-  const near = sorted.some((value, k) => k > 0 && value - sorted[k - 1] <= doubt);
-  return near ? tokens.map((x) => accurateDot(x, v)) : values;
-}
-
 /** What coordinate c of all tokens has in common, if subtracting it is exact; else zero.
  * @param {number[][]} tokens @param {number} c
  */
@@ -156,8 +116,8 @@ export function readTokens(data) {
     const own = tokens.map((x) => x.map((value, c) => value - offset[c]));
     T.X.set(own.flat(), first[i] * d);
     const shares = offset.some((value) => value !== 0);
-    const gamma = tokenValues(tokens, data.v);
-    const rise = shares ? tokenValues(own, data.v) : gamma;
+    const gamma = tokens.map((x) => accurateDot(x, data.v));
+    const rise = shares ? own.map((x) => accurateDot(x, data.v)) : gamma;
     for (const [target, values] of /** @type {const} */ ([[T.gamma, gamma], [T.rise, rise]])) {
       // The attention of a zero query never changes: its output is the mean, and it pulls nowhere.
       const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

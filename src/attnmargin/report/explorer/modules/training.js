@@ -81,7 +81,7 @@ export function startRun(data, settings) {
 }
 
 /** Take steps, in place. @param {Run} run @param {number} steps */
-export function advance(run, steps) {
+export function advanceRun(run, steps) {
   const { tokens, slope, settings } = run;
   const loss = LOSSES[settings.loss];
   for (let k = 0; k < steps; k++) {
