@@ -89,3 +89,14 @@ export function balancedFactors(W, d) {
     Q: V.map((value, j) => value * Math.sqrt(sigma[j % d])),
   };
 }
+
+/** The largest singular value. @param {Float64Array} M  rows × columns @param {number} columns */
+export function largestSingular(M, columns) {
+  return Math.max(...orthogonalColumns(M, columns).sigma);
+}
+
+/** The least and the largest singular value of a square matrix. @param {number[][]} M */
+export function singularRange(M) {
+  const { sigma } = orthogonalColumns(Float64Array.from(M.flat()), M.length);
+  return [Math.min(...sigma), Math.max(...sigma)];
+}

@@ -1,7 +1,7 @@
 // Training as `am.train` does it: gradient, mirror and steepest descent on W or on (K, Q).
 
 import { LOSSES, attentionAt, logitsAt, newSlope, readTokens, slopeAt } from "./softmax.js";
-import { balancedFactors, polarFactor } from "./singular.js";
+import { balancedFactors, largestSingular, polarFactor } from "./singular.js";
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./types.js").Matrix} Matrix */
@@ -111,6 +111,18 @@ export function runW(run) {
     }
   }
   return W;
+}
+
+/** How far weights went from ∇ψ(x) = y, in the norm of their steps. @param {Run} run
+ * @param {Float64Array} y  of the first part
+ */
+export function pathLength(run, y) {
+  const { method, p, norm } = run.settings;
+  const [way, { columns }] = [run.parts[0].y.map((value, j) => value - y[j]), run.parts[0]];
+  if (method !== "steepest") return powerNorm(way, method === "mirror" ? p / (p - 1) : 2);
+  if (norm === "fro") return frobeniusOf(way);
+  if (norm === "max") return way.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  return largestSingular(way, columns);
 }
 
 /** Attention of every token. @param {Run} run @returns {number[][]} */
