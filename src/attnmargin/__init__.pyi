@@ -25,6 +25,7 @@ from .graphs.collection import TokenGraphs as TokenGraphs
 from .graphs.collection import token_graphs as token_graphs
 from .graphs.cyclic import cyclic_correction as cyclic_correction
 from .graphs.problem import graph_problem as graph_problem
+from .margin import norms as norms
 from .margin.alternatives import Uniqueness as Uniqueness
 from .margin.alternatives import uniqueness as uniqueness
 from .margin.builders import embedding_problem as embedding_problem
