@@ -1,7 +1,7 @@
 // Sentences as attention data, and the scene that shows them.
 
+import { button, html } from "./dom.js";
 import { LEX_WIDTH, lexKnown, lexVector } from "./lexicon.js";
-import { makeButton, makeElement } from "./make.js";
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {{text: string, query: number, label: number}} Sentence  query: index of a word; label: ±1 */
@@ -71,10 +71,10 @@ class SentencesView {
     this.editing = -1;
     /** @type {HTMLButtonElement[][]} */
     this.words = [];
-    this.list = makeElement("ol", { class: "sentences" });
-    this.add = makeButton("add a sentence", { class: "add" }, () => this.append());
-    this.note = makeElement("p", { class: "note", role: "status" });
-    this.element = makeElement("section", { class: "sentences-scene", "aria-label": "Sentences" },
+    this.list = html("ol", { class: "sentences" });
+    this.add = button("add a sentence", () => this.append(), { class: "add" });
+    this.note = html("p", { class: "note", role: "status" });
+    this.element = html("section", { class: "sentences-scene", "aria-label": "Sentences" },
       sentencesHint(), this.list, this.add, this.note, sentencesLegend());
   }
 
@@ -86,23 +86,23 @@ class SentencesView {
       this.shown = text;
       this.build();
     }
-    this.words.forEach((row, i) => row.forEach((button, t) => this.paint(button, i, t, look, frame)));
+    this.words.forEach((row, i) => row.forEach((item, t) => this.paint(item, i, t, look, frame)));
   }
 
-  /** @param {HTMLButtonElement} button @param {number} i @param {number} t @param {SentenceLook | null} look @param {SentenceFrame | null} frame */
-  paint(button, i, t, look, frame) {
+  /** @param {HTMLButtonElement} item @param {number} i @param {number} t @param {SentenceLook | null} look @param {SentenceFrame | null} frame */
+  paint(item, i, t, look, frame) {
     const share = frame?.attention[i]?.[t] ?? 0;
     const marks = [];
     if (this.sentences[i].query === t) marks.push("query");
     if (look?.selection?.[i] === t) marks.push("selected");
     if (look?.support?.[i]?.[t]) marks.push("support");
     if (look?.best?.[i] === t) marks.push("best");
-    if (!lexKnown(button.textContent ?? "")) marks.push("unknown");
+    if (!lexKnown(item.textContent ?? "")) marks.push("unknown");
     const kind = ["word", ...marks].join(" ");
-    const spoken = `${button.textContent}: ${sentencesSpoken(marks, share)}`;
-    button.style.setProperty("--a", share.toFixed(3));
-    if (button.className !== kind) button.className = kind;
-    if (button.getAttribute("aria-label") !== spoken) button.setAttribute("aria-label", spoken);
+    const spoken = `${item.textContent}: ${sentencesSpoken(marks, share)}`;
+    item.style.setProperty("--a", share.toFixed(3));
+    if (item.className !== kind) item.className = kind;
+    if (item.getAttribute("aria-label") !== spoken) item.setAttribute("aria-label", spoken);
   }
 
   /** Build all rows; the focus returns to the same place. */
@@ -126,22 +126,22 @@ class SentencesView {
     const words = sentencesWords(sentence.text).map((word, t) => this.word(word, i, t));
     this.words.push(words);
     const name = `Sentence ${i + 1}: choose the word that asks`;
-    const group = makeElement("div", { class: "words", role: "group", "aria-label": name }, ...words);
+    const group = html("div", { class: "words", role: "group", "aria-label": name }, ...words);
     group.addEventListener("keydown", (event) => this.step(event, i));
     const middle = this.editing === i ? this.field(sentence, i) : group;
-    return makeElement("li", {}, middle, this.tools(sentence, i));
+    return html("li", {}, middle, this.tools(sentence, i));
   }
 
   /** @param {string} word @param {number} i @param {number} t */
   word(word, i, t) {
     const asks = this.sentences[i].query === t;
     const own = { "aria-pressed": String(asks), tabindex: asks ? 0 : -1, "data-place": `w${i}.${t}` };
-    return makeButton(word, own, () => this.put(i, { ...this.sentences[i], query: t }));
+    return button(word, () => this.put(i, { ...this.sentences[i], query: t }), own);
   }
 
   /** Arrow keys walk along the words. @param {KeyboardEvent} event @param {number} i */
   step(event, i) {
-    const row = this.words[i], at = row.findIndex((button) => button === document.activeElement);
+    const row = this.words[i], at = row.findIndex((item) => item === document.activeElement);
     const places = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: row.length - 1 };
     if (at < 0 || !(event.key in places)) return;
     event.preventDefault();
@@ -153,22 +153,22 @@ class SentencesView {
     const word = sentence.label > 0 ? "good" : "bad", other = sentence.label > 0 ? "bad" : "good";
     const name = `Sentence ${i + 1}`;
     const spoken = { "aria-label": `${name}: the answer is ${word}; make it ${other}` };
-    const flip = makeButton(word, { ...spoken, class: `label ${word}`, "data-place": `l${i}` },
-      () => this.put(i, { ...sentence, label: -sentence.label }));
-    const edit = makeButton("edit", { "aria-label": `${name}: edit`, "data-place": `e${i}` },
-      () => this.edit(i));
-    const remove = makeButton("×", { "aria-label": `${name}: remove`, "data-place": `r${i}` },
-      () => this.remove(i));
+    const flip = button(word, () => this.put(i, { ...sentence, label: -sentence.label }),
+      { ...spoken, class: `label ${word}`, "data-place": `l${i}` });
+    const edit = button("edit", () => this.edit(i),
+      { "aria-label": `${name}: edit`, "data-place": `e${i}` });
+    const remove = button("×", () => this.remove(i),
+      { "aria-label": `${name}: remove`, "data-place": `r${i}` });
     remove.disabled = this.sentences.length < 2;
-    return makeElement("div", { class: "tools" }, flip, edit, remove);
+    return html("div", { class: "tools" }, flip, edit, remove);
   }
 
   /** @param {Sentence} sentence @param {number} i */
   field(sentence, i) {
-    const input = makeElement("input", { value: sentence.text, maxlength: 160, "data-place": `f${i}`,
-      "aria-label": `Sentence ${i + 1}: text, at most ${SENTENCES_WORDS} words` });
-    const form = makeElement("form", { class: "words" }, input,
-      makeElement("button", { type: "submit" }, "done"));
+    const input = /** @type {HTMLInputElement} */ (html("input", { value: sentence.text, maxlength: 160, "data-place": `f${i}`,
+      "aria-label": `Sentence ${i + 1}: text, at most ${SENTENCES_WORDS} words` }));
+    const form = html("form", { class: "words" }, input,
+      html("button", { type: "submit" }, "done"));
     form.addEventListener("submit", (event) => { event.preventDefault(); this.done(i, input.value); });
     input.addEventListener("keydown", (event) => event.key === "Escape" && this.done(i, sentence.text));
     return form;
@@ -221,15 +221,15 @@ class SentencesView {
 }
 
 function sentencesHint() {
-  return makeElement("p", { class: "hint" },
+  return html("p", { class: "hint" },
     "Click a word: it asks the question (the query). Attention learns which word answers, so that ",
     "the answer is as good or bad as the label says. Darker words get more attention.");
 }
 
 function sentencesLegend() {
   const chip = (/** @type {string} */ kind, /** @type {string} */ text) =>
-    makeElement("li", {}, makeElement("span", { class: `word ${kind}`, "aria-hidden": "true" }, "word"), ` ${text}`);
-  return makeElement("ul", { class: "legend" }, chip("query", "asks (query)"),
+    html("li", {}, html("span", { class: `word ${kind}`, "aria-hidden": "true" }, "word"), ` ${text}`);
+  return html("ul", { class: "legend" }, chip("query", "asks (query)"),
     chip("selected", "this run selects it"), chip("support", "holds the margin (support)"),
     chip("best", "says most for the label"), chip("unknown", "unknown, vector from its letters"));
 }
