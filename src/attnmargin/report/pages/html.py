@@ -105,7 +105,7 @@ def paragraph(text: str) -> str:
 
 
 def json_script(name: str, value: Any) -> str:
-    """Put a value into a page as JSON, in which text that looks like a tag cannot end the script."""
+    """Put a value into a page as JSON; text that looks like a tag cannot end the script."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     inert = text.replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{inert}</script>'
