@@ -29,7 +29,7 @@ export function makePlayer(seek) {
     toggle.setAttribute("aria-pressed", String(on));
   };
   const jump = (/** @type {number} */ step) => { set(false); seek(Math.max(0, Math.min(step, LAST_STEP))); };
-  const back = button("⏮", () => jump(0), { "aria-label": "back to the start", title: "back to the start" });
+  const back = button("↺", () => jump(0), { "aria-label": "back to the start", title: "back to the start" });
   const before = button("−1", () => jump(shown - 1), { "aria-label": "one step back" });
   const after = button("+1", () => jump(shown + 1), { "aria-label": "one step on" });
   const slider = sliderField("step", { min: 0, max: DECADES, step: 0.001 },

@@ -56,6 +56,10 @@ export function verdictWords(state, ending, settings, look) {
     return { kind: "conjectured", headline: `${start} should select ${tokens}${note}.`,
       why: "Conjectured: the run settled there, no theorem covers it." };
   }
+  if (ending.resting) {
+    return { kind: "undecided", headline: `${start} comes to rest: the head wants a mixture of tokens, not one.`,
+      why: `The weights stop growing within ${ending.steps.toLocaleString("en")} steps.` };
+  }
   return { kind: "undecided", headline: `${start} leans to ${tokens}, and may end elsewhere.`,
     why: `Undecided after ${ending.steps.toLocaleString("en")} steps.` };
 }
