@@ -142,7 +142,7 @@ export function mountExplorer(root, options = {}) {
     }
   };
 
-  const player = makePlayer(seek);
+  const player = makePlayer(seek, () => { before = performance.now(); soon(); });
   const curves = makeCurves();
   const bars = makeBars((i) => change({ focus: i }), (i) => {
     const data = structuredClone(state.data);

@@ -22,7 +22,7 @@ export const TOUR_STEPS = [
     "state": {"data": {"X": [[[-0.05, -0.8], [-0.2, 0.55], [0.5, -0.35], [0.8, -0.3]], [[-0.4, 0.85], [-0.9, 0.3], [0.1, -0.55], [0.4, 0.25]]], "z": [[0.4, 0.45], [0.7, -0.15]], "y": [1, -1], "v": [0.8, 0.2]}}
   },
   {
-    "title": "Another optimiser, another token",
+    "title": "Another optimiser",
     "text": "Each optimiser measures the length of W in a norm of its own, and maximises the margin in that norm. Here gradient descent and mirror descent with p = 1.1 begin at the same place and choose different tokens.",
     "task": "press play, then move p towards 2.",
     "state": {"data": {"X": [[[-0.9, -0.55], [-0.05, 0.85], [-0.25, -0.25], [0.6, -0.75]], [[0.75, 0.65], [-0.05, -0.8], [-0.8, 0.55], [-0.7, -0.65]]], "z": [[-0.3, -0.7], [-0.25, -0.7]], "y": [1, -1], "v": [0.8, 0.2]}, "second": {"method": "mirror", "parameter": "W", "norm": "fro", "p": 1.1, "lr": 0.1, "normalize": true, "loss": "logistic"}}
@@ -34,7 +34,7 @@ export const TOUR_STEPS = [
     "state": {"data": {"X": [[[0.8, 0.3], [-0.5, 0.6], [0.1, -0.7], [-0.6, -0.3]]], "z": [[0.6, 0.4]], "y": [1], "v": [2.0, 0.3]}, "settings": {"method": "gd", "parameter": "W", "norm": "fro", "p": 3, "lr": 0.1, "normalize": false, "loss": "squared"}}
   },
   {
-    "title": "The graph of next tokens",
+    "title": "Next tokens",
     "text": "When the next token is one of those in the context, training learns for every last token which tokens stand above which. Tokens on a cycle share the attention; what stands higher takes it all.",
     "task": "add a line that turns the order of two tokens round, and watch them join.",
     "state": {"scene": "graph", "graph": "milk bread eggs then -> bread\nbread eggs then -> bread\nmilk eggs then -> milk\neggs milk then -> eggs\nmilk bread and -> milk\neggs bread milk and -> milk\nbread eggs and -> eggs"}
