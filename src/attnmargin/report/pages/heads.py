@@ -1,6 +1,5 @@
 """The page of heads: a map of layers and heads, and for each head its sentences."""
 
-import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -12,7 +11,7 @@ from attnmargin.models.shown import Shown
 from attnmargin.models.study import HeadStudy
 from attnmargin.report.heads import head_cells, wanted_cells
 from attnmargin.report.numbers import number
-from attnmargin.report.pages.html import page, paragraph, section, table, write_page
+from attnmargin.report.pages.html import json_script, page, paragraph, section, table, write_page
 
 # Queries of a head that are shown, and the least attention that is shaded.
 _QUERIES, _LEAST = 8, 0.005
@@ -54,7 +53,6 @@ def write_heads(
     path: Path, heads: Heads, studies: Sequence[HeadStudy], record: dict[str, Any]
 ) -> Path:
     """Write one self-contained page about the heads of a model on some texts."""
-    data = json.dumps(_data(heads, studies, record), ensure_ascii=False, allow_nan=False)
     script = (files("attnmargin.report.pages") / "heads.js").read_text("utf-8")
     body = [
         f"<style>{STYLE}</style>",
@@ -67,16 +65,11 @@ def write_heads(
     body += [
         _numbers(record),
         _reading(),
-        f'<script type="application/json" id="data">{_inert(data)}</script>',
+        json_script("data", _data(heads, studies, record)),
         f"<script>{script}</script>",
     ]
     title = f"What the heads of {Path(record['model']).name} select"
     return write_page(path, page(title, "".join(body)))
-
-
-def _inert(data: str) -> str:
-    """Keep text that looks like a tag from ending the script."""
-    return data.replace("<", "\\u003c")
 
 
 def _data(heads: Heads, studies: Sequence[HeadStudy], record: dict[str, Any]) -> dict[str, Any]:

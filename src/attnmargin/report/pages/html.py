@@ -1,7 +1,9 @@
 """The building blocks of a page: frame, style, tables and figures."""
 
+import json
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from attnmargin.base.files import write_whole
 
@@ -100,6 +102,13 @@ def section(title: str, *parts: str) -> str:
 def paragraph(text: str) -> str:
     """Build a paragraph of plain text."""
     return f"<p>{escape(text)}</p>"
+
+
+def json_script(name: str, value: Any) -> str:
+    """Put a value into a page as JSON, in which text that looks like a tag cannot end the script."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    inert = text.replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{inert}</script>'
 
 
 def write_page(path: Path, text: str) -> Path:
