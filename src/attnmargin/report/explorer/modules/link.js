@@ -10,7 +10,9 @@ import { GRAPH_DEFAULT } from "./nextgraph.js";
 
 const LINK_VERSION = "1";
 const LINK_SCENES = ["plane", "sentences", "graph"];
-const LINK_METHODS = ["gd", "mirror", "sign", "spectral"];
+const LINK_METHODS = /** @type {const} */ (["gd", "mirror", "steepest"]);
+const LINK_NORMS = /** @type {const} */ (["fro", "max", "spectral"]);
+const LINK_PARAMETERS = /** @type {const} */ (["W", "KQ"]);
 const LINK_LOSSES = ["logistic", "exponential", "linear", "squared", "log"];
 /** Most sequences, tokens of one, width, letters of a sentence or word, and of the graph's text. */
 export const LINK_MOST = { sequences: 8, tokens: 24, width: 32, text: 200, graph: 4000 };
@@ -36,7 +38,7 @@ function linkSame(a, b) {
 
 /** Numbers of settings, in a fixed order. @param {Settings} s */
 function linkSettings(s) {
-  return [s.method, s.parameter, s.p, s.lr, Number(s.normalize), s.loss];
+  return [s.method, s.parameter, s.norm, s.p, s.lr, Number(s.normalize), s.loss];
 }
 
 /** What a link holds of a state: what follows from the sentences, or is there at first, is left out.
@@ -82,10 +84,10 @@ function linkText(x, most) {
   return x;
 }
 
-/** @param {unknown} x @param {readonly string[]} known @returns {string} */
+/** @template {string} T @param {unknown} x @param {readonly T[]} known @returns {T} */
 function linkOne(x, known) {
-  linkNeed(typeof x === "string" && known.includes(x));
-  return x;
+  linkNeed(known.includes(/** @type {T} */ (x)));
+  return /** @type {T} */ (x);
 }
 
 /** @template T @param {unknown} x @param {number} most @param {(item: unknown) => T} read @returns {T[]} */
@@ -122,12 +124,12 @@ function linkSentence(x) {
 
 /** @param {unknown} x @returns {Settings} */
 function linkReadSettings(x) {
-  linkNeed(Array.isArray(x) && x.length === 6);
-  const [p, lr, normalize] = linkNumbers(x.slice(2, 5), 3, 3);
+  linkNeed(Array.isArray(x) && x.length === 7);
+  const [p, lr, normalize] = linkNumbers(x.slice(3, 6), 3, 3);
   linkNeed(p > 1 && p <= 100 && lr > 0 && (normalize === 0 || normalize === 1));
   return {
-    method: linkOne(x[0], LINK_METHODS), parameter: linkOne(x[1], ["W", "KQ"]),
-    p, lr, normalize: normalize === 1, loss: linkOne(x[5], LINK_LOSSES),
+    method: linkOne(x[0], LINK_METHODS), parameter: linkOne(x[1], LINK_PARAMETERS), norm: linkOne(x[2], LINK_NORMS),
+    p, lr, normalize: normalize === 1, loss: linkOne(x[6], LINK_LOSSES),
   };
 }
 

@@ -64,9 +64,7 @@ function pythonOptions(settings) {
   const options = [];
   const { method, p } = settings;
   if (settings.parameter === "KQ") options.push(["parameter", '"KQ"']);
-  if (method === "sign" || method === "spectral") {
-    options.push(["method", '"steepest"'], ["norm", method === "sign" ? '"max"' : '"spectral"']);
-  }
+  if (method === "steepest") options.push(["method", '"steepest"'], ["norm", `"${settings.norm}"`]);
   if (method === "mirror" && p !== 2) options.push(["p", pythonNumber(p)]);
   if (settings.lr !== 0.1) options.push(["lr", pythonNumber(settings.lr)]);
   if (!settings.normalize) options.push(["normalize", "False"]);
