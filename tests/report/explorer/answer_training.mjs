@@ -34,9 +34,9 @@ const answers = {
   },
   predict: ({ data, settings, budget }) =>
     prediction.predictRun(data, read(settings), budget, solve),
-  map({ data, settings, plane, pieces }) {
-    const [E1, E2] = [plane.E1, plane.E2].map((E) => Float64Array.from(E.flat()));
-    const map = starts.newStartMap(data, settings, { ...plane, E1, E2 }, solve);
+  map({ data, settings, E1, E2, a, b, budget, pieces }) {
+    const plane = starts.startPlane(Float64Array.from(E1.flat()), Float64Array.from(E2.flat()), a, b);
+    const map = starts.newStartMap(data, settings, plane, budget, solve);
     while (starts.growStartMap(map, pieces));
     return { end: [...map.end], level: [...map.level], selections: map.selections };
   },
