@@ -64,9 +64,6 @@ export function verdictWords(state, ending, settings, look) {
     return { kind: "undecided", headline: `${start} mixes tokens: the head wants a value between theirs.`,
       why: "The weights stop growing, and no token gets all attention." };
   }
-  return { kind: "undecided", headline: `${start} comes to rest: the head wants a mixture of tokens, not one.`,
-      why: `The weights stop growing within ${ending.steps.toLocaleString("en")} steps.` };
-  }
   return { kind: "undecided", headline: `${start} leans to ${tokens}, and may end elsewhere.`,
     why: `Undecided after ${ending.steps.toLocaleString("en")} steps.` };
 }

@@ -1,8 +1,11 @@
 // Many starts W(0), and the selection that training from each ends in.
 
 import { SETTLED_SHARE, buildCase, caseLogits, givenTokens, isProvable, likeliest, provedAt } from "./guarantee.js";
-import { recordSteps } from "./prediction.js";
-import { advanceRun, startRun } from "./training.js";
+import { AHEAD_SHARE, recordSteps } from "./prediction.js";
+import { advanceRun, pathLength, startRun } from "./training.js";
+
+// After so many records at which a run goes nowhere, it is left.
+const RESTS = 3;
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./types.js").Matrix} Matrix */
@@ -22,6 +25,15 @@ import { advanceRun, startRun } from "./training.js";
  * @property {number} budget
  * @property {import("./guarantee.js").Case} own
  */
+
+/**
+ * The plane of starts a E₁ + b E₂, row by row: start j·|a| + k has a[k] and b[j].
+ * @param {Matrix} E1 @param {Matrix} E2 @param {number[]} a @param {number[]} b
+ * @returns {Matrix[]}
+ */
+export function startPlane(E1, E2, a, b) {
+  return b.flatMap((y) => a.map((x) => E1.map((value, j) => x * value + y * E2[j])));
+}
 
 /**
  * Begin a map. With "KQ" each start is factored, K and Q of the same size.
@@ -81,8 +93,12 @@ function endFrom({ data, settings, budget, own }, start) {
   const { lr, normalize } = run.settings;
   const provable = isProvable(settings);
   let now = { selection: own.best, share: 0 };
+  let rests = 0;
   for (const moment of recordSteps(budget)) {
-    advanceRun(run, moment - run.step);
+    const [before, count] = [run.parts[0].y.slice(), moment - run.step];
+    advanceRun(run, count);
+    rests = normalize && pathLength(run, before) < AHEAD_SHARE * count * lr ? rests + 1 : 0;
+    if (rests === RESTS) break;
     const logits = caseLogits(own, run.W);
     now = likeliest(own, logits);
     const theorem = provable ? provedAt(own, logits, run.W, lr, !normalize).theorem : "";
