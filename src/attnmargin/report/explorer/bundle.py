@@ -16,6 +16,9 @@ _EXPORT = re.compile(r"^export (?:(?:async )?function|const|class) (\w+|\[[^\]]*
 _WORD = re.compile(r"^export (?:\{\};\n)?", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*//[^\n]*\n|[ \t]*/\*\*[\s\S]*?\*/(?:[ \t]*\n)?", re.MULTILINE)
 _INDENT = re.compile(r"\n\s+")
+# Blanks around these say nothing, outside of strings; lines with templates or slashes stay whole.
+_BLANKS = re.compile(r" ?([=*,;:{}()\[\]<>&|?!]+) ?")
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 _STEPS = "TOUR_STEPS = "
 
 
@@ -62,5 +65,15 @@ def _wrapped(name: str, text: str) -> str:
     """Turn a module into a function; drop comments and indentation."""
     returned = ", ".join(part.strip("[]") for part in _EXPORT.findall(text))
     body = _IMPORT.sub(r"const \1 = $\2;\n", text)
-    body = _INDENT.sub("\n", _COMMENT.sub("", _WORD.sub("", body)))
-    return f"const ${name} = (() => {{\n{body.strip()}\nreturn {{ {returned} }};\n}})();\n"
+    body = _INDENT.sub("\n", _COMMENT.sub("", _WORD.sub("", body))).strip()
+    body = "\n".join(map(_squeezed, body.split("\n")))
+    return f"const ${name} = (() => {{\n{body}\nreturn {{ {returned} }};\n}})();\n"
+
+
+def _squeezed(line: str) -> str:
+    """Leave out blanks that say nothing."""
+    parts = _STRING.split(line)
+    if any(mark in "".join(parts[::2]) for mark in "`/'"):
+        return line
+    parts[::2] = [_BLANKS.sub(r"\1", part) for part in parts[::2]]
+    return "".join(parts)

@@ -12,7 +12,7 @@ from attnmargin.report.pages.html import json_script, page, write_page
 TITLE = "What will attention select?"
 # Larger data would not answer at once.
 _TOKENS, _WIDTH = 400, 128
-_STYLES = ("style.css", "sentences.css")
+_STYLES = ("style.css", "sentences.css", "nextgraph.css")
 
 
 def explorer_state(data: AttentionData, words: list[list[str]] | None = None) -> dict[str, Any]:
