@@ -23,4 +23,6 @@ function answer({ data, selection }) {
 }
 
 const states = JSON.parse(readFileSync(0, "utf8"));
-process.stdout.write(JSON.stringify(states.map(answer)));
+// JSON has no infinity: such numbers become words, which Python's float() reads.
+const plain = (_, value) => (Number.isFinite(value) || typeof value !== "number" ? value : String(value));
+process.stdout.write(JSON.stringify(states.map(answer), plain));
