@@ -24,7 +24,7 @@ const [RATIO, ROUGH, FINE] = [1.6, 3, 60];
 // Curvatures below a share of the largest are raised, more if a model fails.
 const FLOORS = [1e-12, 1e-9, 1e-6, 1e-3, 1];
 // A value that rises by less does so by rounding.
-const ROUNDING = 1e-13;
+const RISES_BY = 1e-13;
 
 /** sign(x) |x|^a. @param {number} x @param {number} a */
 const signed = (x, a) => Math.sign(x) * Math.abs(x) ** a;
@@ -85,7 +85,7 @@ function between(from, to, f) {
   for (let share = 0.5; share > 1e-6; share /= 2) {
     const x = at(share);
     const now = f(x);
-    if (value <= now && value <= start + ROUNDING * Math.abs(start)) return best;
+    if (value <= now && value <= start + RISES_BY * Math.abs(start)) return best;
     [best, value] = [x, now];
   }
   return from;

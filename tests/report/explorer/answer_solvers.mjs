@@ -6,19 +6,28 @@ import { pathToFileURL } from "node:url";
 const folder = pathToFileURL(process.argv[2] + "/");
 const load = (name) => import(new URL(name, folder));
 const { optimalTokens, scores, tokenRows } = await load("rows.js");
+const { certify } = await load("certificate.js");
 const { contradiction, solveRows } = await load("frobenius.js");
 const { localSelections } = await load("selections.js");
+const { solveNorm } = await load("norms.js");
 
-function answer({ data, selection }) {
+const lists = (solution) => ({ ...solution, W: [...solution.W], dual: [...solution.dual] });
+
+function answer({ data, selection, norms, local }) {
   const rows = tokenRows(data, selection);
   const solution = solveRows(rows, data.z);
-  const solved = { ...solution, W: [...solution.W], dual: [...solution.dual] };
+  const solveIn = (norm) => {
+    const found = solveNorm(data, selection, norm);
+    return { ...lists(found), certificate: certify(rows, data.z, norm, found.W, found.dual) };
+  };
   return {
     scores: scores(data),
     best: optimalTokens(data),
-    solution: solved,
+    solution: lists(solution),
     demands: contradiction(rows, solution.dual),
-    local: localSelections(data),
+    norms: norms.map(solveIn),
+    local: local ? localSelections(data) : null,
+    cut: localSelections(data, 0).complete,
   };
 }
 
