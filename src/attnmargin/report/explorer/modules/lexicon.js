@@ -1,7 +1,8 @@
 // Words with small vectors of our own. The first number says how good or bad a word is; the others
 // tell topics and words apart. LEX_GIVEN are the words of the demo (data/demo_reviews.py), with its
-// numbers. Every other vector follows a rule: the tenths written behind the word, then 0.7 times the
-// vector of its topic, plus noise that the letters of the word decide; two decimals.
+// numbers, and topics that it lacks, spread apart. Every other vector follows a rule: the tenths
+// written behind the word, then 0.7 times the vector of its topic, plus noise that the letters of
+// the word decide; two decimals.
 
 /** Length of the vectors. */
 export const LEX_WIDTH = 8;
@@ -23,7 +24,15 @@ story .1 .2 -.5 -.2 .7 0 -.4 .2
 the 0 .1 0 0 .2 -.1 .2 -.2
 was -.1 -.7 -.3 -.2 0 .4 .2 -.3
 with .05 .5 -.3 -.3 .4 .5 -.7 -.5
-wonderful 1 -.2 .8 0 .6 .5 .3 -.4`;
+wonderful 1 -.2 .8 0 .6 .5 .3 -.4
+film .05 0 .5 .3 -.6 0 .8 .3
+place .03 .3 -.8 .2 -.3 -.7 .3 -.1
+price -.05 -1.1 -.2 .2 .3 -.2 .2 .1
+tech .02 .2 .3 -.2 .6 -.5 .4 -.7
+people .04 -.2 -.1 -1.1 -.3 -.1 .2 .2
+weather -.02 .2 .1 1.1 .3 .1 -.2 -.1
+travel .06 0 -.2 -.1 .2 1 .5 -.4
+opinion .01 1.1 .2 -.2 -.3 .2 -.2 -.1`;
 
 // A topic, then its words with their tenths of good (up to 9) or bad (down to -9); none is neutral.
 const LEX_TOPICS = `film: movie cinema screen scene director camera picture series show episode ending trailer sequel comedy1 drama documentary thriller horror-1 cartoon effects
@@ -68,9 +77,8 @@ const LEX_NOWHERE = new Array(LEX_WIDTH - 1).fill(0);
 /** @param {string} line @param {Map<string, number[]>} table */
 function lexAddTopic(line, table) {
   const [topic, words] = line.split(": ");
-  const middle = (table.get(topic) ?? lexRow(topic, 0, LEX_NOWHERE, 0.9)).slice(1);
-  const centre = middle.map((x) => 0.7 * x);
-  for (const entry of [topic, ...words.split(" ")]) {
+  const centre = /** @type {number[]} */ (table.get(topic)).slice(1).map((x) => 0.7 * x);
+  for (const entry of words.split(" ")) {
     const [, word, tenths] = /** @type {RegExpMatchArray} */ (entry.match(/^([a-z]+)(-?\d?)$/));
     // A hundredth here or there, by the letters, so that few words tie.
     const shade = Math.round(4 * lexNoise(`${word}!`)[0]) / 100;

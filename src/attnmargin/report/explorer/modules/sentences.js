@@ -2,6 +2,7 @@
 
 import { button, html } from "./dom.js";
 import { LEX_WIDTH, lexKnown, lexVector } from "./lexicon.js";
+import { tokenSplit } from "./tokengraph.js";
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {{text: string, query: number, label: number}} Sentence  query: index of a word; label: ±1 */
@@ -31,7 +32,7 @@ const SENTENCES_MORE = [
 
 /** The words of a sentence, at most twelve. @param {string} text */
 export function sentencesWords(text) {
-  return text.split(/\s+/).filter(Boolean).slice(0, SENTENCES_WORDS);
+  return tokenSplit(text).slice(0, SENTENCES_WORDS);
 }
 
 /** Build data: words are tokens, the chosen word is the query, the head reads the first number.
@@ -185,7 +186,7 @@ class SentencesView {
 
   /** @param {number} i @param {string} text */
   done(i, text) {
-    const many = text.split(/\s+/).filter(Boolean).length;
+    const many = tokenSplit(text).length;
     this.editing = -1;
     this.put(i, sentencesEdited(this.sentences[i], text));
     this.note.textContent = many > SENTENCES_WORDS ? `Only the first ${SENTENCES_WORDS} words are kept.` : "";
