@@ -14,7 +14,7 @@ coffee tea milk please -> tea
 milk water please -> milk
 tea milk thanks -> milk
 milk water thanks -> water`;
-const GRAPH_QUESTION = "water milk tea please";
+const GRAPH_QUESTION = "coffee milk tea please";
 const GRAPH_ROW = 74, GRAPH_GAP = 16, GRAPH_WIDEST = 420;
 
 /** Half the width of the box of a token. @param {string} name */
@@ -147,7 +147,7 @@ export function graphScene(change) {
   let shown = null;
   let question = GRAPH_QUESTION;
   const lines = graphField("Contexts, and the token that came next: the last token of a context asks",
-    html("textarea", { rows: 8, spellcheck: "false" }), (graph) => { draw(graph); change({ graph }); });
+    html("textarea", { rows: 7, spellcheck: "false" }), (graph) => { draw(graph); change({ graph }); });
   const ask = graphField("What comes next after …", html("input", { spellcheck: "false", value: question }),
     (text) => { question = text; draw(shown ?? ""); });
   const problem = html("p", { class: "problem", role: "status" }), answer = html("p", { class: "answer", role: "status" });
