@@ -1,6 +1,8 @@
 """Join the JavaScript modules of the explorer to one script.
 
-The modules share one scope: imports between them are dropped, and no two define the same name.
+Every module becomes a function that returns what it exports, after those that it imports:
+
+    const $view = (() => { const { html } = $dom; …; return { dot, times }; })();
 """
 
 import json
@@ -9,23 +11,27 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=const |function |async |class )|^export \{\};\n", re.MULTILINE)
-_COMMENT = re.compile(r"^\s*//.*\n|[ \t]*/\*\*.*?\*/(?:[ \t]*\n)?", re.MULTILINE | re.DOTALL)
-_BLANK = re.compile(r"\n(?:[ \t]*\n)+")
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?:(?:async )?function|const|class) (\w+|\[[^\]]*\])", re.MULTILINE)
+_WORD = re.compile(r"^export (?:\{\};\n)?", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*//[^\n]*\n|[ \t]*/\*\*[\s\S]*?\*/(?:[ \t]*\n)?", re.MULTILINE)
+_INDENT = re.compile(r"\n\s+")
+# Blanks around these say nothing, outside of strings; lines with templates or slashes stay whole.
+_BLANKS = re.compile(r" ?([=*,;:{}()\[\]<>&|?!]+) ?")
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 _STEPS = "TOUR_STEPS = "
 
 
 @cache
 def bundled(start: str) -> str:
-    """Return a module and all that it imports, in order, as the text of one script.
+    """Return a module and all that it imports as one script, which defines ``$start``.
 
-    >>> bundled("marks.js").count("function outline(")
-    1
+    >>> bundled("marks").splitlines()[0]
+    'const $dom = (() => {'
     """
     ordered: dict[str, str] = {}
-    _collect(start, ordered)
-    return _BLANK.sub("\n", "".join(map(_plain, ordered.values())))
+    _collect(start, ordered, ())
+    return "".join(ordered.values())
 
 
 def asset(name: str) -> str:
@@ -44,17 +50,30 @@ def tour_steps() -> list[dict[str, Any]]:
     return steps
 
 
-def _collect(name: str, ordered: dict[str, str]) -> None:
+def _collect(name: str, ordered: dict[str, str], above: tuple[str, ...]) -> None:
     """Add a module after those that it imports."""
-    text = asset(f"modules/{name}")
-    ordered.setdefault(name, "")
-    for other in _IMPORT.findall(text):
-        if other not in ordered:
-            _collect(other, ordered)
-    del ordered[name]
-    ordered[name] = text
+    if name in above:
+        raise ValueError(f"modules import each other: {' → '.join((*above, name))}")
+    if name not in ordered:
+        text = asset(f"modules/{name}.js")
+        for _, other in _IMPORT.findall(text):
+            _collect(other, ordered, (*above, name))
+        ordered[name] = _wrapped(name, text)
 
 
-def _plain(text: str) -> str:
-    """Drop imports, the word export, and comments."""
-    return _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", text)))
+def _wrapped(name: str, text: str) -> str:
+    """Turn a module into a function; drop comments and indentation."""
+    returned = ", ".join(part.strip("[]") for part in _EXPORT.findall(text))
+    body = _IMPORT.sub(r"const \1 = $\2;\n", text)
+    body = _INDENT.sub("\n", _COMMENT.sub("", _WORD.sub("", body))).strip()
+    body = "\n".join(map(_squeezed, body.split("\n")))
+    return f"const ${name} = (() => {{\n{body}\nreturn {{ {returned} }};\n}})();\n"
+
+
+def _squeezed(line: str) -> str:
+    """Leave out blanks that say nothing."""
+    parts = _STRING.split(line)
+    if any(mark in "".join(parts[::2]) for mark in "`/'"):
+        return line
+    parts[::2] = [_BLANKS.sub(r"\1", part) for part in parts[::2]]
+    return "".join(parts)

@@ -12,6 +12,7 @@ from attnmargin.report.pages.html import json_script, page, write_page
 TITLE = "What will attention select?"
 # Larger data would not answer at once.
 _TOKENS, _WIDTH = 400, 128
+_STYLES = ("style.css", "sentences.css", "nextgraph.css")
 
 
 def explorer_state(data: AttentionData, words: list[list[str]] | None = None) -> dict[str, Any]:
@@ -51,10 +52,9 @@ def explorer_part(state: dict[str, Any] | None = None, tour: bool = True) -> str
     given = "" if state is None else json_script("explorer-state", state)
     off = "" if tour else ' data-tour="off"'
     return (
-        f"<style data-explorer>{asset('style.css')}{asset('sentences.css')}"
-        f"{asset('nextgraph.css')}</style>"
+        f"<style data-explorer>{''.join(map(asset, _STYLES))}</style>"
         f'<div id="explorer"{off}>{_stills() if tour else ""}</div>{given}'
-        f'<script type="module">{bundled("page.js")}startPage();</script>'
+        f'<script type="module">{bundled("page")}$page.startPage();</script>'
     )
 
 

@@ -9,14 +9,15 @@ import { makeControls } from "./controls.js";
 import { makeCurves } from "./curves.js";
 import { button, html } from "./dom.js";
 import { makeFiles } from "./files.js";
-import { lookAt, normOf } from "./look.js";
+import { impliedNorm } from "./guarantee.js";
+import { lookAt } from "./look.js";
 import { solveNorm } from "./norms.js";
 import { graphScene } from "./nextgraph.js";
 import { LAST_STEP, frameAt, runTo, startHistories } from "./play.js";
 import { makePlayer } from "./player.js";
 import { makePlaneScene } from "./planescene.js";
 import { directionWords, verdictWords } from "./says.js";
-import { sentencesData, sentencesScene } from "./sentences.js";
+import { SENTENCES_DEFAULT, sentencesData, sentencesScene } from "./sentences.js";
 import { defaultSettings, defaultState } from "./state.js";
 import { makeTour } from "./tour.js";
 
@@ -102,7 +103,7 @@ export function mountExplorer(root, options = {}) {
   /** The direction that a run turns to. */
   const targetOf = (/** @type {number} */ r, /** @type {Selection} */ selection) => {
     const settings = r && state.second ? state.second : state.settings;
-    const known = r === 0 && String(selection) === String(look.shown) ? look.solution : solveNorm(state.data, selection, normOf(settings));
+    const known = r === 0 && String(selection) === String(look.shown) ? look.solution : solveNorm(state.data, selection, impliedNorm(settings));
     return known.status === "infeasible" ? null : known.W;
   };
   const drawVerdict = () => {
@@ -121,7 +122,7 @@ export function mountExplorer(root, options = {}) {
   };
   /** Ask for a frame if something moves. */
   const soon = () => {
-    if (waiting || !(player.playing() || state.scene === "plane")) return;
+    if (waiting) return;
     waiting = true;
     requestAnimationFrame(tick);
   };
@@ -129,17 +130,19 @@ export function mountExplorer(root, options = {}) {
     waiting = false;
     const passed = Math.min(now - before, 100);
     before = now;
-    let moved = false;
     if (player.playing()) {
       const wanted = player.next(step, passed);
       for (const own of histories) runTo(own, wanted, 10 / histories.length);
       step = Math.min(wanted, ...histories.map((own) => Math.max(own.run.step, step)));
-      moved = true;
-    } else if (state.scene === "plane") moved = plane.grow(12);
-    if (moved) draw();
+      draw();
+    } else if (state.scene === "plane") {
+      const { changed, left } = plane.grow(12);
+      if (changed) draw();
+      else if (left) soon();
+    }
   };
 
-  const player = makePlayer(seek);
+  const player = makePlayer(seek, () => { before = performance.now(); soon(); });
   const curves = makeCurves();
   const bars = makeBars((i) => change({ focus: i }), (i) => {
     const data = structuredClone(state.data);
@@ -188,7 +191,8 @@ export function mountExplorer(root, options = {}) {
 
   /** Data follow from the sentences in their scene; a start of another width begins at zero. */
   function withData(/** @type {State} */ next, /** @type {Partial<State>} */ part) {
-    if (next.scene === "sentences" && (part.sentences || part.scene) && next.sentences.length) {
+    if (next.scene === "sentences" && (part.sentences || part.scene)) {
+      if (!next.sentences.length) next.sentences = SENTENCES_DEFAULT;
       Object.assign(next, sentencesData(next.sentences));
     }
     const d = next.data.v.length;

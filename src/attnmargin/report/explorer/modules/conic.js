@@ -25,13 +25,14 @@ import { cholesky, jacobi, solveCholesky, times, transposed } from "./algebra.js
 /**
  * @typedef {object} Scaling  both s and z become lambda
  * @property {Float64Array} w  (l), √(s/z)
- * @property {Float64Array} R  (n²) with S = R Λ Rᵀ and Z = R⁻ᵀ Λ R⁻¹
- * @property {Float64Array} inverse  R⁻¹
+ * @property {Float64Array} inverse  (n²) R⁻¹ with S = R Λ Rᵀ and Z = R⁻ᵀ Λ R⁻¹
  * @property {Float64Array} lambda  (l + n)
  */
 
-// Share of the way to the boundary, and when to end.
-const [INSIDE, ROUNDS, TINY] = [0.99, 60, 1e-15];
+// Share of the way to the boundary, the most steps, and corrections of each.
+const [INSIDE, ROUNDS, REFINED] = [0.99, 60, 2];
+// The diagonal of Newton's matrix is raised by the first share, by more if that fails, up to the second.
+const [TINY, RAISED] = [1e-15, 1e-6];
 
 /** @param {Float64Array} a @param {Float64Array} b */
 function inner(a, b) {
@@ -40,19 +41,23 @@ function inner(a, b) {
   return sum;
 }
 
-/** Gx − h. @param {Program} P @param {Float64Array} x */
-function image({ G, h }, x) {
-  const out = h.map((v) => -v);
+/** Gx. @param {Float64Array[]} G @param {Float64Array} x */
+function combined(G, x) {
+  const out = new Float64Array(G[0].length);
   G.forEach((column, i) => column.forEach((v, k) => { out[k] += v * x[i]; }));
   return out;
 }
 
-/** L M Lᵀ on the matrix part, and each number times its factor. */
+/** Gx − h. @param {Program} P @param {Float64Array} x */
+const image = ({ G, h }, x) => combined(G, x).map((v, k) => v - h[k]);
+
+/** L M Lᵀ, exactly symmetric, on the matrix part, and each number times its factor. */
 function congruent(/** @type {Program} */ { l }, /** @type {Float64Array} */ v,
   /** @type {(k: number) => number} */ factor, /** @type {Float64Array} */ L) {
   const out = new Float64Array(v.length);
   for (let k = 0; k < l; k++) out[k] = v[k] * factor(k);
-  if (v.length > l) out.set(times(times(L, v.subarray(l)), transposed(L)), l);
+  const M = times(times(L, v.subarray(l)), transposed(L));
+  transposed(M).forEach((x, k) => { out[l + k] = (x + M[k]) / 2; });
   return out;
 }
 
@@ -62,11 +67,10 @@ function scaling({ l, n }, { s, z }) {
   for (let k = 0; k < l; k++) [w[k], lambda[k]] = [Math.sqrt(s[k] / z[k]), Math.sqrt(s[k] * z[k])];
   const [L, K] = [cholesky(s.subarray(l)), cholesky(z.subarray(l))];
   if (!L || !K) return null;
-  const { US, V, s: sigma } = jacobi(times(transposed(K), L));
+  const { US, s: sigma } = jacobi(times(transposed(K), L));
   lambda.set(sigma, l);
-  const R = times(L, V).map((v, k) => v / Math.sqrt(sigma[k % n]));
   const inverse = times(transposed(US), transposed(K)).map((v, k) => v / sigma[Math.floor(k / n)] ** 1.5);
-  return { w, R, inverse, lambda };
+  return { w, inverse, lambda };
 }
 
 /** Solve Λ∘u = r: divide entry (i, j) by the mean of λ_i and λ_j. @param {Program} P @param {Float64Array} lambda */
@@ -105,32 +109,43 @@ function longest({ l, n }, lambda, /** @type {Float64Array} */ u) {
 }
 
 /**
- * Newton's direction that makes s∘z, scaled, equal to Λ² + r, and s and z feasible.
+ * Newton's directions from a point: a function of r that makes s∘z, scaled, equal to Λ² + r, and s
+ * and z feasible; u and v are ds and dz, scaled. Null if rounding forbids them.
  * @param {Program} P @param {Point} point @param {Scaling} at
  */
-function direction(P, point, at) {
+function directions(P, { x, s, z }, at) {
   const { c, G } = P;
+  const N = c.length;
   const inside = (/** @type {Float64Array} */ v) => congruent(P, v, (k) => 1 / at.w[k], at.inverse);
+  const outside = (/** @type {Float64Array} */ v) => congruent(P, v, (k) => 1 / at.w[k], transposed(at.inverse));
   const scaled = G.map(inside);
-  const H = new Float64Array(c.length ** 2);
+  const H = new Float64Array(N * N);
   scaled.forEach((a, i) => scaled.forEach((b, j) => {
-    if (j <= i) H[i * c.length + j] = H[j * c.length + i] = inner(a, b);
+    if (j <= i) H[i * N + j] = H[j * N + i] = inner(a, b);
   }));
-  for (let i = 0; i < c.length; i++) H[i * (c.length + 1)] *= 1 + TINY;
-  const L = cholesky(H);
-  const want = image(P, point.x);
-  const missing = inside(point.s.map((v, k) => v - want[k]));
-  const free = c.map((v, i) => v - inner(G[i], point.z));
+  let L = null;
+  for (let raise = TINY; !L && raise < RAISED; raise *= 100) {
+    L = cholesky(H.map((v, k) => (k % (N + 1) === 0 ? v * (1 + raise) : v)));
+  }
+  const want = image(P, x);
+  const gap = s.map((v, k) => v - want[k]);
+  const missing = inside(gap);
+  const free = c.map((v, i) => v - inner(G[i], z));
   return (/** @type {Float64Array} */ r) => {
     if (!L) return null;
     const t = divided(P, at.lambda, r).map((v, k) => v + missing[k]);
-    const right = free.map((v, i) => inner(scaled[i], t) - v);
-    const dx = solveCholesky(L, right);
-    const again = right.map((v, i) => v - inner(H.subarray(i * c.length, (i + 1) * c.length), dx));
-    solveCholesky(L, again).forEach((v, i) => { dx[i] += v; });
-    const ds = missing.map((v) => -v);
-    scaled.forEach((column, i) => column.forEach((v, k) => { ds[k] += v * dx[i]; }));
-    return { dx, ds, dz: t.map((v, k) => v - missing[k] - ds[k]) };
+    const [dx, dz, u] = [new Float64Array(N), new Float64Array(s.length), new Float64Array(s.length)];
+    for (let round = 0; round <= REFINED; round++) {
+      const right = free.map((v, i) => inner(G[i], dz) - v);
+      if (round === 0) scaled.forEach((column, i) => { right[i] += inner(column, t); });
+      const more = solveCholesky(L, right);
+      const part = combined(scaled, more);
+      more.forEach((v, i) => { dx[i] += v; });
+      part.forEach((v, k) => { u[k] += v; });
+      outside(part.map((v, k) => (round === 0 ? t[k] - v : -v))).forEach((v, k) => { dz[k] += v; });
+    }
+    const ds = combined(G, dx).map((v, k) => v - gap[k]);
+    return { dx, ds, dz, v: t.map((v, k) => v - u[k]), u: u.map((v, k) => v - missing[k]) };
   };
 }
 
@@ -139,23 +154,21 @@ function step(P, point) {
   const at = scaling(P, point);
   if (!at) return null;
   const { lambda } = at;
-  const solve = direction(P, point, at);
+  const solve = directions(P, point, at);
   const down = diagonal(P, lambda, (x) => -x * x);
   const first = solve(down);
   if (!first) return null;
-  const reach = Math.min(1, longest(P, lambda, first.ds), longest(P, lambda, first.dz));
+  const reach = Math.min(1, longest(P, lambda, first.u), longest(P, lambda, first.v));
   const mu = lambda.reduce((sum, x) => sum + x * x, 0) / lambda.length;
   const centre = diagonal(P, lambda, () => (1 - reach) ** 3 * mu);
-  const second = product(P, first.ds, first.dz);
+  const second = product(P, first.u, first.v);
   const move = solve(down.map((v, k) => v + centre[k] - second[k]));
   if (!move) return null;
-  const [p, q] = [move.ds, move.dz].map((u) => Math.min(1, INSIDE * longest(P, lambda, u)));
-  const ds = congruent(P, move.ds, (k) => at.w[k], at.R);
-  const dz = congruent(P, move.dz, (k) => 1 / at.w[k], transposed(at.inverse));
+  const [p, q] = [move.u, move.v].map((u) => Math.min(1, INSIDE * longest(P, lambda, u)));
   return {
     x: point.x.map((v, i) => v + p * move.dx[i]),
-    s: point.s.map((v, k) => v + p * ds[k]),
-    z: point.z.map((v, k) => v + q * dz[k]),
+    s: point.s.map((v, k) => v + p * move.ds[k]),
+    z: point.z.map((v, k) => v + q * move.dz[k]),
   };
 }
 

@@ -10,7 +10,7 @@ const DECADES = Math.log10(LAST_STEP + 1);
 
 /** The place of a step across a curve: a log scale. @param {number} step @param {number} until */
 function across(step, until) {
-  return LEFT + ((WIDE - LEFT - 6) * Math.log10(step + 1)) / Math.log10(until + 1);
+  return LEFT + ((WIDE - LEFT - 16) * Math.log10(step + 1)) / Math.log10(until + 1);
 }
 
 /**
@@ -106,8 +106,8 @@ function raised(k) {
 /** @param {number} step @param {number} until @param {string} words @param {string} kind */
 function mark(step, until, words, kind) {
   if (step < 0 || step > until) return "";
-  const x = px(across(step, until));
-  const place = kind === "settled" ? 12 : 24;
-  return `<line class="mark ${kind}" x1="${x}" x2="${x}" y1="2" y2="${HIGH - FOOT}"/>` +
-    `<text class="tick mark" x="${px(Number(x) + 4)}" y="${place}">${words}</text>`;
+  const x = across(step, until), late = x > 0.75 * WIDE;
+  const at = `x="${px(late ? x - 4 : x + 4)}" y="${kind === "settled" ? 12 : 24}" text-anchor="${late ? "end" : "start"}"`;
+  return `<line class="mark ${kind}" x1="${px(x)}" x2="${px(x)}" y1="2" y2="${HIGH - FOOT}"/>` +
+    `<text class="tick mark" ${at}>${words}</text>`;
 }

@@ -53,8 +53,6 @@ import { singularRange } from "./singular.js";
  * @property {number} theta  Θ
  */
 
-/** @typedef {{R: number, share: number, logGradient: number}} Closed  an inequality that holds */
-
 const EPS = 2 ** -52;
 // Units in the last place; the least eigenvalue of support rows of length one.
 const FRAME_UNITS = 64;
@@ -224,13 +222,16 @@ export function findFunnel(frame, W, step, measured = false) {
   const widest = Math.max(...frame.rows.map((row) => row.across), 1e-300);
   const first = Math.max(1.001 * C.rho, 1e-3 / widest);
   const last = Math.max(FARTHEST / widest, 3 * first);
-  for (const cut of CUTS) {
-    for (let k = 0; k < RADII; k++) {
-      const R = first * (last / first) ** (k / (RADII - 1));
-      const found = tryRadius(frame, C, R, cut, step);
+  const all = Array.from({ length: RADII }, (_, k) =>
+    forcesAt(frame, C, first * (last / first) ** (k / (RADII - 1))));
+  for (const [turn, cut] of CUTS.entries()) {
+    const slower = (/** @type {FunnelRow} */ row) => !row.held && row.delta <= cut;
+    if (turn > 0 && !frame.rows.some((row) => slower(row) && row.delta > CUTS[turn - 1])) continue;
+    for (const F of all) {
+      const found = F && holdsWith(frame, C, F, cut, step);
       if (!found) continue;
-      const longest = measured ? longestCovered(frame, C, R, cut, step) : step;
-      return { proved: true, share: found.share, logGradient: found.logGradient, longest };
+      const longest = measured ? longestCovered(frame, C, F, cut, step) : step;
+      return { proved: true, share: 1 / (1 + F.most), logGradient: logGradientBound(frame.rows, C, F), longest };
     }
   }
   return none;
@@ -260,41 +261,40 @@ function setCentre({ rows, support, factor, least, theta2, count }, W) {
   return { g, zeta, rho, theta: Math.sqrt(theta2) };
 }
 
-/** Check the inequality for a radius and slow rows, with any split. @param {Frame} frame
- * @param {Centre} C @param {number} R @param {number} cut @param {number} eta
- * @returns {Closed | null}
+/** @typedef {NonNullable<ReturnType<typeof forcesAt>>} Forces */
+
+/** Check the inequality for slow rows, with any split. @param {Frame} frame @param {Centre} C
+ * @param {Forces} F @param {number} cut @param {number} eta
  */
-function tryRadius(frame, C, R, cut, eta) {
-  const forces = forcesAt(frame, C, R, cut);
-  if (!forces) return null;
-  if (eta === 0) return closes(frame, C, R, eta, 1, forces);
-  for (const split of SPLITS) {
-    const found = closes(frame, C, R, eta, split, forces);
-    if (found) return found;
-  }
-  return null;
+function holdsWith({ rows, spread }, C, F, cut, eta) {
+  let slow = 0;
+  rows.forEach((row, j) => {
+    if (!F.isHigh[j] && !row.held && row.delta <= cut) slow += Math.exp(F.logB[j]);
+  });
+  if (eta === 0) return closes(rows, spread, C, F, { cut, slow, eta, split: 1 });
+  return SPLITS.some((split) => closes(rows, spread, C, F, { cut, slow, eta, split }));
 }
 
 /**
- * Compute Q̂, D̂, ε, log B and the sums that do not depend on the step; null if the attention is
- * not concentrated enough.
- * @param {Frame} frame @param {Centre} C @param {number} R @param {number} cut
+ * Compute Q̂, D̂, ε, log B and the sums that do not depend on the step or the slow rows; null if the
+ * attention is not concentrated enough.
+ * @param {Frame} frame @param {Centre} C @param {number} R
  */
-function forcesAt({ rows, support, count }, C, R, cut) {
+function forcesAt({ rows, support, count }, C, R) {
   const [Q, D] = [new Float64Array(count), new Float64Array(count)];
   for (const row of rows) {
     const e = Math.exp(Math.min(row.across * R - row.base, 50));
     Q[row.i] += e;
     D[row.i] += e * Math.abs(row.gap);
   }
-  const most = Math.max(...Q);
+  const most = Q.reduce((a, b) => Math.max(a, b), 0);
   if (most >= 0.9 || support.some((row) => 0.5 * row.gap <= D[row.i])) return null;
-  const eps = Math.max(...support.map(({ i, bend, gap }) =>
-    bend * D[i] + Q[i] - Math.log1p(-D[i] / gap)), 0);
+  const eps = support.reduce((sum, { i, bend, gap }) =>
+    Math.max(sum, bend * D[i] + Q[i] - Math.log1p(-D[i] / gap)), 0);
   const logB = rows.map((row) => row.logKappa - Math.log(count) + row.bend * D[row.i]
     + Math.log(Math.abs(row.gap) + D[row.i]) - C.zeta - row.base + C.g);
   const isHigh = rows.map((row) => !row.held && row.gap <= D[row.i]);
-  const F = { logB, isHigh, most, eps, hbar: 0, omega: 0, wide: 0, low: 0, slow: 0, tight: 0, cut };
+  const F = { R, logB, isHigh, most, eps, hbar: 0, omega: 0, wide: 0, low: 0, tight: 0 };
   let top = 0;
   for (const [j, row] of rows.entries()) {
     const X = row.across * R;
@@ -305,40 +305,38 @@ function forcesAt({ rows, support, count }, C, R, cut) {
     }
     F.wide = Math.max(F.wide, row.across ** 2);
     if (row.held) top = Math.max(top, X);
-    else {
-      F.low += Math.exp(logB[j] + X) * row.across ** 2;
-      if (row.delta <= cut) F.slow += Math.exp(logB[j]);
-    }
+    else F.low += Math.exp(logB[j] + X) * row.across ** 2;
   }
   F.omega = Math.exp(-eps) - F.hbar;
   F.tight = Math.exp(Math.min(eps + top, 600));
   return F.omega > LEAST_OMEGA ? F : null;
 }
 
-/** Check the inequality of Theorem B. @param {Frame} frame @param {Centre} C @param {number} R
- * @param {number} eta @param {number} split @param {NonNullable<ReturnType<typeof forcesAt>>} F
- * @returns {Closed | null}
+/** Check the inequality of Theorem B. @param {FunnelRow[]} rows @param {number} spread
+ * @param {Centre} C @param {Forces} F
+ * @param {{cut: number, slow: number, eta: number, split: number}} choice
  */
-function closes({ rows, spread }, C, R, eta, split, F) {
+function closes(rows, spread, C, F, { cut, slow, eta, split }) {
+  const R = F.R;
   const p = eta * C.theta / F.omega;
   let square = p * (spread + F.wide * F.hbar / C.theta ** 2) + F.wide * eta / C.theta;
   // The other bound uses R, which grows if there are slow rows.
-  if (F.slow === 0) square = Math.min(square, p * (spread * (1 + F.tight) + F.low));
+  if (slow === 0) square = Math.min(square, p * (spread * (1 + F.tight) + F.low));
   const c = 0.5 * (1 + split) * square;
-  if (!(1 - 0.5 * c > LEAST_ROOM)) return null;
-  const b = F.slow * Math.exp(c - 1) / F.omega;
+  if (!(1 - 0.5 * c > LEAST_ROOM)) return false;
+  const b = slow * Math.exp(c - 1) / F.omega;
   const sums = { total: 0, most: 0, ways: 0, steepest: 0 };
   for (const [j, row] of rows.entries()) {
     const [X, grow] = [row.across * R, row.across * b / R];
     sums.steepest = Math.max(sums.steepest, grow);
     if (F.isHigh[j]) {
       const rate = row.delta - grow;
-      if (!(rate > 0)) return null;
+      if (!(rate > 0)) return false;
       const force = Math.exp(F.logB[j] + X);
       sums.total += force * (X / rate + grow / rate ** 2);
       sums.most += force * (X + grow / (Math.E * rate));
       sums.ways += force * row.across;
-    } else if (!row.held && row.delta > F.cut) {
+    } else if (!row.held && row.delta > cut) {
       const psi = b === 0 && 1 - c > X ? Math.exp(-X) * (X + c) : Math.exp(c - 1);
       const force = Math.exp(F.logB[j]) * psi;
       sums.total += force / row.delta;
@@ -346,24 +344,24 @@ function closes({ rows, spread }, C, R, eta, split, F) {
     }
   }
   const tau = 1 - sums.steepest;
-  if (!(tau > LEAST_TAU)) return null;
+  if (!(tau > LEAST_TAU)) return false;
   const weight = 0.5 * (1 + 1 / split) * p;
   if (weight > 0 && sums.ways > 0) {
-    sums.total += weight * pairForces(rows, F, R, b);
+    sums.total += weight * pairForces(rows, F, b);
     sums.most += weight * sums.ways ** 2;
   }
   const jump = eta * C.theta;
   const support = F.eps ** 2 / (8 * (1 - 0.5 * c) * C.theta ** 2) * (1 + (1 + F.hbar) / F.omega);
   const half = 0.5 * C.rho ** 2 + (sums.total + 2 * jump * sums.most) / F.omega
     + support * (0.5 / tau + jump);
-  if (!(Math.sqrt(2 * half) <= KEPT_RADIUS * R)) return null;
-  return { R, share: 1 / (1 + F.most), logGradient: logGradientBound(rows, C, R, F) };
+  return Math.sqrt(2 * half) <= KEPT_RADIUS * R;
 }
 
 /** Σ_{j,k ∈ H} P_j P_k ‖A_j^⊥‖ ‖A_k^⊥‖ / (δ'_j + δ'_k). @param {FunnelRow[]} rows
- * @param {{logB: number[], isHigh: boolean[]}} F @param {number} R @param {number} b
+ * @param {Forces} F @param {number} b
  */
-function pairForces(rows, F, R, b) {
+function pairForces(rows, F, b) {
+  const R = F.R;
   const high = rows.flatMap((row, j) => (F.isHigh[j]
     ? [[Math.exp(F.logB[j] + row.across * R) * row.across, row.delta - row.across * b / R]] : []));
   let total = 0;
@@ -374,10 +372,10 @@ function pairForces(rows, F, R, b) {
 }
 
 /** log Ĝ, which no gradient in the funnel exceeds. @param {FunnelRow[]} rows @param {Centre} C
- * @param {number} R @param {{logB: number[], eps: number}} F
+ * @param {Forces} F
  */
-function logGradientBound(rows, C, R, F) {
-  const powers = rows.map((row, j) => Math.log(row.length) + row.across * R
+function logGradientBound(rows, C, F) {
+  const powers = rows.map((row, j) => Math.log(row.length) + row.across * F.R
     + (row.held ? Math.log(row.dual) + F.eps : F.logB[j]));
   const largest = Math.max(...powers);
   const total = powers.reduce((sum, power) => sum + Math.exp(power - largest), 0);
@@ -385,12 +383,14 @@ function logGradientBound(rows, C, R, F) {
 }
 
 /** Find a longer step for which the inequality holds, here or in a wider funnel.
- * @param {Frame} frame @param {Centre} C @param {number} R @param {number} cut @param {number} eta
+ * @param {Frame} frame @param {Centre} C @param {Forces} F @param {number} cut @param {number} eta
  */
-function longestCovered(frame, C, R, cut, eta) {
+function longestCovered(frame, C, { R }, cut, eta) {
   let best = eta;
   for (const wider of [1, 1.5, 2.5, 4]) {
-    const holds = (/** @type {number} */ step) => tryRadius(frame, C, wider * R, cut, step) !== null;
+    const F = forcesAt(frame, C, wider * R);
+    if (!F) continue;
+    const holds = (/** @type {number} */ step) => holdsWith(frame, C, F, cut, step);
     let high = Math.max(2 * best, 1e-3 / C.theta);
     while (holds(high)) [best, high] = [high, 2 * high];
     if (!holds(best)) continue;

@@ -1,11 +1,11 @@
 // What is known of a state at once: scores, the end of the run, its direction, margin and rivals.
-/** @import { Data, Selection } from "./types.js" */
+/** @import { Selection } from "./types.js" */
 /** @import { Settings, State } from "./state.js" */
 /** @import { Demand, Solution } from "./frobenius.js" */
 /** @import { LocalSelection } from "./selections.js" */
-/** @import { Norm } from "./norms.js" */
 /** @import { Ending } from "./prediction.js" */
 import { contradiction } from "./frobenius.js";
+import { impliedNorm } from "./guarantee.js";
 import { solveNorm } from "./norms.js";
 import { predictRun } from "./prediction.js";
 import { optimalTokens, scores, tokenRows } from "./rows.js";
@@ -24,17 +24,6 @@ import { localSelections } from "./selections.js";
  * @property {LocalSelection[]} locals
  * @property {boolean} complete
  */
-
-/**
- * The norm whose margin a method maximises.
- * @param {Settings} settings
- * @returns {Norm}
- */
-export function normOf(settings) {
-  if (settings.parameter === "KQ") return settings.method === "gd" ? "nuc" : "fro";
-  if (settings.method === "mirror") return settings.p === 2 ? "fro" : settings.p;
-  return settings.method === "steepest" ? settings.norm : "fro";
-}
 
 /**
  * What training starts from.
@@ -60,12 +49,9 @@ export function runSettings(state, settings) {
 export function lookAt(state, asked, budget) {
   const { data } = state;
   const kinds = state.second ? [state.settings, state.second] : [state.settings];
-  const endings = kinds.map((own) => {
-    const solve = (/** @type {Data} */ of, /** @type {Selection} */ chosen) => solveNorm(of, chosen, normOf(own));
-    return predictRun(data, runSettings(state, own), budget, solve);
-  });
+  const endings = kinds.map((own) => predictRun(data, runSettings(state, own), budget, solveNorm));
   const shown = asked ?? endings[0].selection;
-  const solution = solveNorm(data, shown, normOf(state.settings));
+  const solution = solveNorm(data, shown, impliedNorm(state.settings));
   const rows = tokenRows(data, shown);
   const support = data.X.map((tokens) => tokens.map(() => false));
   solution.support.forEach((holds, m) => {

@@ -86,7 +86,7 @@ function marginLines(state, view, look, W) {
   const n = [dot(view.u, u) / length, -dot(view.w, u) / length];
   const high = (view.scale * dot(u, state.data.X[i][look.shown[i]])) / length;
   const low = high - view.scale / length;
-  const tip = [n[0] * 0.97 * view.radius, n[1] * 0.97 * view.radius];
+  const tip = [n[0] * 0.92 * view.radius, n[1] * 0.92 * view.radius];
   return band(n, high, low, "margin") + line(n, high, "level") + line(n, low, "level below") +
     arrow(tip, "direction", "W_mm z");
 }

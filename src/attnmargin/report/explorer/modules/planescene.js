@@ -14,14 +14,14 @@ import { beginMap, growMap, mapLegend, startAt } from "./startmap.js";
 import { changedData, movedData, rounded } from "./state.js";
 import { HALF, fromScreen, times, toDisc, viewOf } from "./view.js";
 
-const MOST_TOKENS = 8, MOST_SEQUENCES = 6, TRAIL = 240;
+const MOST_TOKENS = 8, MOST_SEQUENCES = 6, TRAIL = 240, MOST_NAMED = 8;
 
 /**
  * @typedef {object} PlaneScene
  * @property {HTMLElement} element
  * @property {SVGSVGElement} picture
  * @property {(state: State, look: Look, frames: Frame[], histories: History[]) => void} update
- * @property {(milliseconds: number) => boolean} grow  the map; returns whether it changed
+ * @property {(milliseconds: number) => {changed: boolean, left: boolean}} grow  the map
  * @property {(on: boolean) => void} showMap
  */
 
@@ -105,7 +105,7 @@ export function makePlaneScene(current, change) {
     add(x, y) { addToken([x / HALF, y / HALF]); },
   });
   const drawLegend = (/** @type {State} */ state) => {
-    const rows = map ? mapLegend(map).sort((a, b) => b.share - a.share) : [];
+    const rows = map ? mapLegend(map).sort((a, b) => b.share - a.share).slice(0, MOST_NAMED) : [];
     legend.replaceChildren(...rows.map(({ selection, colour, share }) => {
       const box = html("i", { class: "box" });
       box.style.background = colour;
@@ -128,10 +128,9 @@ export function makePlaneScene(current, change) {
       picture.draw({ state, view, look, frames, paths, map: map?.image ?? "" });
     },
     grow(milliseconds) {
-      if (!map?.left) return false;
-      growMap(map, milliseconds);
-      drawLegend(current());
-      return true;
+      const changed = map?.left ? growMap(map, milliseconds) : false;
+      if (changed) drawLegend(current());
+      return { changed, left: map?.left ?? false };
     },
   };
 }

@@ -3,7 +3,7 @@
 /** @import { Run } from "./training.js" */
 import { runSettings } from "./look.js";
 import { attentionAt } from "./softmax.js";
-import { advance, measure, runW, startRun } from "./training.js";
+import { advanceRun, measure, runW, startRun } from "./training.js";
 
 /** @typedef {{step: number, W: Float64Array, attention: number[][]}} Frame */
 /**
@@ -50,7 +50,7 @@ export function runTo(history, target, milliseconds) {
   const { run } = history;
   while (run.step < target && performance.now() < end) {
     const next = nextRecord(history.steps[history.steps.length - 1]);
-    advance(run, Math.min(next, target, run.step + 2000) - run.step);
+    advanceRun(run, Math.min(next, target, run.step + 2000) - run.step);
     if (run.step === next) record(history);
   }
   return run.step;

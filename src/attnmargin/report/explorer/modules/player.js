@@ -16,9 +16,10 @@ const DECADES = Math.log10(LAST_STEP + 1);
 
 /**
  * @param {(step: number) => void} seek called with a step that a person chooses
+ * @param {() => void} wake called when play begins
  * @returns {Player}
  */
-export function makePlayer(seek) {
+export function makePlayer(seek, wake) {
   let on = false, shown = 0, rest = 0;
   const toggle = button("▶ play", () => set(!on), { class: "play", "aria-pressed": "false" });
   const set = (/** @type {boolean} */ wanted) => {
@@ -27,9 +28,10 @@ export function makePlayer(seek) {
     rest = 0;
     toggle.textContent = on ? "❚❚ pause" : "▶ play";
     toggle.setAttribute("aria-pressed", String(on));
+    if (on) wake();
   };
   const jump = (/** @type {number} */ step) => { set(false); seek(Math.max(0, Math.min(step, LAST_STEP))); };
-  const back = button("⏮", () => jump(0), { "aria-label": "back to the start", title: "back to the start" });
+  const back = button("↺", () => jump(0), { "aria-label": "back to the start", title: "back to the start" });
   const before = button("−1", () => jump(shown - 1), { "aria-label": "one step back" });
   const after = button("+1", () => jump(shown + 1), { "aria-label": "one step on" });
   const slider = sliderField("step", { min: 0, max: DECADES, step: 0.001 },

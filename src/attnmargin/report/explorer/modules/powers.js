@@ -21,8 +21,10 @@ import { SOLVED, advance, emptyBasis, system } from "./activeset.js";
 
 // The path of p − 1 or q − 1; models per point of it and at its end.
 const [RATIO, ROUGH, FINE] = [1.6, 3, 60];
-// Weights below these shares of the largest are raised, the first one unless that fails.
-const FLOORS = [1e-13, 1e-9, 1e-5, 1];
+// Curvatures below a share of the largest are raised, more if a model fails.
+const FLOORS = [1e-12, 1e-9, 1e-6, 1e-3, 1];
+// A value that rises by less does so by rounding.
+const ROUNDING = 1e-13;
 
 /** sign(x) |x|^a. @param {number} x @param {number} a */
 const signed = (x, a) => Math.sign(x) * Math.abs(x) ** a;
@@ -51,31 +53,37 @@ function model({ D, A, M }, w, v, weight) {
   return { w: e.map((x, c) => x + root[c] * S.w[c]), dual };
 }
 
-/** Solve the model with weights raised as little as possible. @param {Plain} P @param {Float64Array} w @param {Float64Array} v */
-function safeModel(P, w, v, /** @type {Float64Array} */ weight) {
-  const largest = Math.max(...weight);
+/**
+ * Solve the model with curvatures raised as little as possible.
+ * @param {Plain} P @param {Float64Array} w @param {Float64Array} v @param {number} q
+ */
+function safeModel(P, w, v, q) {
+  const [x, sign] = q > 0 ? [v, 1] : [w, -1];
+  const power = Math.abs(q);
+  const curve = x.map((y) => (power - 1) * Math.abs(y) ** (power - 2));
+  const largest = Math.max(...curve);
   for (const floor of FLOORS) {
-    const found = model(P, w, v, weight.map((x) => Math.max(x, floor * largest)));
+    const found = model(P, w, v, curve.map((y) => Math.max(y, floor * largest) ** sign));
     if (found) return found;
   }
   return null;
 }
 
 /**
- * The point between two where a convex function is least, nearly: halve until it falls enough.
+ * The point between two where a convex function is least, nearly.
  * @param {Float64Array} from @param {Float64Array} to @param {(x: Float64Array) => number} f
  */
 function between(from, to, f) {
+  const at = (/** @type {number} */ share) => from.map((value, k) => value + share * (to[k] - value));
+  let [best, value] = [to, f(to)];
   const start = f(from);
-  for (let share = 1; share > 1e-6; share /= 2) {
-    const x = from.map((value, k) => value + share * (to[k] - value));
-    const middle = from.map((value, k) => value + (share / 2) * (to[k] - value));
-    const [far, near] = [f(x), f(middle)];
-    if (far < start && far <= near) return x;
-    if (near < start && share === 1 && near < far) continue;
-    if (far < start) return x;
+  for (let share = 0.5; share > 1e-6; share /= 2) {
+    const x = at(share);
+    const now = f(x);
+    if (value <= now && value <= start + ROUNDING * Math.abs(start)) return best;
+    [best, value] = [x, now];
   }
-  return to;
+  return from;
 }
 
 /** One step for p ≤ 2, q ≥ 2, from multipliers. @param {Plain} P @param {State} state @param {number} q */
@@ -83,7 +91,7 @@ function dualStep(P, { dual }, q) {
   const scaled = atBestScale(P, dual, q);
   const v = combination(P, scaled);
   const w = v.map((x) => signed(x, q - 1));
-  const found = safeModel(P, w, v, v.map((x) => (q - 1) * Math.abs(x) ** (q - 2)));
+  const found = safeModel(P, w, v, q);
   if (!found) return null;
   const value = (/** @type {Float64Array} */ x) => powers(combination(P, x), q) / q - total(x);
   const next = atBestScale(P, between(scaled, found.dual, value), q);
@@ -103,9 +111,7 @@ function atBestScale(P, dual, q) {
 
 /** One step for p > 2, from a feasible W. @param {Plain} P @param {State} state @param {number} p */
 function primalStep(P, { w }, p) {
-  const size = Math.max(...w.map(Math.abs));
-  const curve = w.map((x) => (p - 1) * Math.max(Math.abs(x), 1e-9 * size) ** (p - 2));
-  const found = safeModel(P, w, w.map((x) => signed(x, p - 1)), curve.map((x) => 1 / x));
+  const found = safeModel(P, w, w.map((x) => signed(x, p - 1)), -p);
   if (!found) return null;
   return { w: between(w, found.w, (x) => powers(x, p)), dual: found.dual };
 }

@@ -34,7 +34,8 @@ import { advanceRun, pathLength, startRun } from "./training.js";
 const [FIRST_RECORD, RECORD_RATIO] = [32, Math.SQRT2];
 // A selection that is the same since this share of the steps has settled; with this attention of
 // every selected token it is clear. A run whose net way is a smaller share of its steps rests.
-const [SETTLED_SINCE, CLEAR_SHARE, AHEAD_SHARE] = [0.5, 0.9, 0.05];
+const [SETTLED_SINCE, CLEAR_SHARE] = [0.5, 0.9];
+export const AHEAD_SHARE = 0.05;
 // Runs are followed on in phases of 200 steps of 1/200 of the length of the weights, and of 100
 // steps a tenth as long.
 const [PHASES, LONG_STEPS, SHORT_STEPS, SHORTER, LEAST_STEP] = [20, 200, 100, 0.1, 1e-3];

@@ -3,7 +3,11 @@
 /** @import { Look } from "./look.js" */
 /** @import { Ending } from "./prediction.js" */
 /** @import { Selection } from "./types.js" */
+import { attentionAt, readTokens } from "./softmax.js";
 import { sequenceName, tokenName } from "./state.js";
+
+// A token with less attention at the end of a run shares it with others.
+const MIXED = 0.97;
 
 /** The name of a method. @param {Settings} settings */
 export function methodName(settings) {
@@ -56,8 +60,18 @@ export function verdictWords(state, ending, settings, look) {
     return { kind: "conjectured", headline: `${start} should select ${tokens}${note}.`,
       why: "Conjectured: the run settled there, no theorem covers it." };
   }
+  if (settings.loss === "squared" && isMixed(state, ending)) {
+    return { kind: "undecided", headline: `${start} mixes tokens: the head wants a value between theirs.`,
+      why: "The weights stop growing, and no token gets all attention." };
+  }
   return { kind: "undecided", headline: `${start} leans to ${tokens}, and may end elsewhere.`,
     why: `Undecided after ${ending.steps.toLocaleString("en")} steps.` };
+}
+
+/** Whether a run ends with shared attention. @param {State} state @param {Ending} ending */
+function isMixed({ data }, ending) {
+  const shares = attentionAt(readTokens(data), ending.W);
+  return shares.some((row) => Math.max(...row) < MIXED);
 }
 
 /**
@@ -90,7 +104,7 @@ function contradictionWords(state, look) {
 export function localWords(look) {
   const count = look.locals.length;
   const some = look.complete ? "" : "at least ";
-  if (count === 0) return "No selection is stable.";
+  if (count === 0) return look.complete ? "No selection is stable." : "There are too many selections to try all of them here.";
   if (count === 1) return `Only one selection is ${look.complete ? "" : "known to be "}stable.`;
   return `${some}${count} selections are stable: gradient descent that begins near one of them stays there.`
     .replace(/^./, (c) => c.toUpperCase());

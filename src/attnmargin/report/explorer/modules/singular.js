@@ -5,7 +5,7 @@
 const SWEEPS = 40;
 const ROTATED = 1e-15;
 // Singular values below this share of the largest are rounding.
-const RANK_SHARE = 1e-14;
+const ROUNDING = 1e-14;
 
 /**
  * Rotate the columns of M V until they are orthogonal: their lengths are the singular values.
@@ -54,7 +54,7 @@ function rotatePair(B, V, columns, a, b) {
 }
 
 /**
- * Replace D = U Σ Vᵀ by U Vᵀ, over singular values that are not zero; returns Σ's sum.
+ * Replace D = U Σ Vᵀ by U Vᵀ, over singular values that are not rounding; returns Σ's sum.
  * @param {Float64Array} D  rows × columns
  * @param {number} columns
  */
@@ -71,7 +71,7 @@ export function polarFactor(D, columns) {
   }
   D.fill(0);
   for (let k = 0; k < columns; k++) {
-    if (sigma[k] <= RANK_SHARE * largest) continue;
+    if (sigma[k] <= ROUNDING * largest) continue;
     for (let j = 0; j < D.length; j += columns) {
       const u = B[j + k] / sigma[k];
       for (let c = 0; c < columns; c++) D[j + c] += u * V[c * columns + k];

@@ -1,19 +1,22 @@
 // The map of starts, behind the picture: each point of the disc is a W(0), coloured by what it ends in.
-/** @import { Selection, Data, Matrix } from "./types.js" */
+/** @import { Selection } from "./types.js" */
 /** @import { State } from "./state.js" */
 /** @import { View } from "./view.js" */
 /** @import { StartMap } from "./starts.js" */
-import { normOf } from "./look.js";
 import { solveNorm } from "./norms.js";
 import { growStartMap, newStartMap } from "./starts.js";
 import { dot, fromDisc } from "./view.js";
 
-const CELLS = 61, BUDGET = 3000;
+// Finer and finer grids: the first is there at once.
+const GRIDS = [13, 29, 61], BUDGET = 3000;
 // Fills that colour-blind readers can tell apart; what is proved is darker than what is only seen.
 const FILLS = [[86, 180, 233], [230, 159, 0], [0, 158, 115], [204, 121, 167], [240, 228, 66], [0, 114, 178], [213, 94, 0], [150, 150, 150]];
 const OPACITY = [30, 75, 125];
 
-/** @typedef {{map: StartMap, canvas: HTMLCanvasElement, image: string, left: boolean}} GrowingMap */
+/**
+ * `image` shows the last grid that is complete; `map` is the one that grows, `known` that of the image.
+ * @typedef {{state: State, view: View, level: number, map: StartMap, known: StartMap, image: string, left: boolean}} GrowingMap
+ */
 
 /**
  * The W(0) nearest to zero whose W(0) z is drawn at these pixels.
@@ -38,39 +41,54 @@ export function startAt(state, view, at, base) {
 
 /** @param {State} state @param {View} view @returns {GrowingMap} */
 export function beginMap(state, view) {
-  const starts = Array.from({ length: CELLS * CELLS }, (_, cell) => {
-    const at = [cell % CELLS, Math.floor(cell / CELLS)].map((k) => ((2 * k + 1) / CELLS - 1) * view.radius);
-    return Math.hypot(...at) > view.radius ? null : startAt(state, view, at);
-  });
-  const solve = (/** @type {Data} */ data, /** @type {Selection} */ chosen) =>
-    solveNorm(data, chosen, normOf(state.settings));
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = CELLS;
-  return { map: newStartMap(state.data, state.settings, starts, BUDGET, solve), canvas, image: "", left: true };
+  const map = gridMap(state, view, GRIDS[0]);
+  return { state, view, level: 0, map, known: map, image: "", left: true };
 }
 
-/** Compute for some milliseconds, and draw what is known. @param {GrowingMap} own @param {number} milliseconds */
+/** @param {State} state @param {View} view @param {number} cells of a side */
+function gridMap(state, view, cells) {
+  const starts = Array.from({ length: cells * cells }, (_, cell) => {
+    const at = [cell % cells, Math.floor(cell / cells)].map((k) => ((2 * k + 1) / cells - 1) * view.radius);
+    return Math.hypot(...at) > view.radius ? null : startAt(state, view, at);
+  });
+  return newStartMap(state.data, state.settings, starts, BUDGET, solveNorm);
+}
+
+/** Compute for some milliseconds; returns whether there is a new image. @param {GrowingMap} own @param {number} milliseconds */
 export function growMap(own, milliseconds) {
   const end = performance.now() + milliseconds;
-  while (own.left && performance.now() < end) own.left = growStartMap(own.map, 8);
-  const pen = own.canvas.getContext("2d");
-  if (!pen) return;
-  const pixels = pen.createImageData(CELLS, CELLS);
-  own.map.end.forEach((selection, cell) => {
+  let left = true;
+  while (left && performance.now() < end) left = growStartMap(own.map, 4);
+  if (left) return false;
+  own.known = own.map;
+  own.image = painted(own.map, GRIDS[own.level]);
+  own.level++;
+  own.left = own.level < GRIDS.length;
+  if (own.left) own.map = gridMap(own.state, own.view, GRIDS[own.level]);
+  return true;
+}
+
+/** @param {StartMap} map @param {number} cells @returns {string} a data URL */
+function painted(map, cells) {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = cells;
+  const pen = canvas.getContext("2d");
+  if (!pen) return "";
+  const pixels = pen.createImageData(cells, cells);
+  map.end.forEach((selection, cell) => {
     if (selection < 0) return;
-    const colour = FILLS[selection % FILLS.length];
-    pixels.data.set([...colour, OPACITY[own.map.level[cell]]], 4 * cell);
+    pixels.data.set([...FILLS[selection % FILLS.length], OPACITY[map.level[cell]]], 4 * cell);
   });
   pen.putImageData(pixels, 0, 0);
-  own.image = own.canvas.toDataURL();
+  return canvas.toDataURL();
 }
 
 /** The colours of the selections that starts lead to. @param {GrowingMap} own @returns {{selection: Selection, colour: string, share: number}[]} */
 export function mapLegend(own) {
-  const counts = own.map.selections.map(() => 0);
-  own.map.end.forEach((k) => { if (k >= 0) counts[k]++; });
+  const counts = own.known.selections.map(() => 0);
+  own.known.end.forEach((k) => { if (k >= 0) counts[k]++; });
   const total = counts.reduce((a, b) => a + b, 0);
-  return own.map.selections.map((selection, k) => ({
-    selection, colour: `rgb(${FILLS[k % FILLS.length].join(" ")})`, share: counts[k] / total,
+  return own.known.selections.map((selection, k) => ({
+    selection, colour: `rgb(${FILLS[k % FILLS.length].join(" ")})`, share: total ? counts[k] / total : 0,
   }));
 }

@@ -1,8 +1,11 @@
-// The plane of starts W(0) = a E₁ + b E₂, coloured by the selection that training ends in.
+// Many starts W(0), and the selection that training from each ends in.
 
 import { SETTLED_SHARE, buildCase, caseLogits, givenTokens, isProvable, likeliest, provedAt } from "./guarantee.js";
-import { recordSteps } from "./prediction.js";
-import { advanceRun, startRun } from "./training.js";
+import { AHEAD_SHARE, recordSteps } from "./prediction.js";
+import { advanceRun, pathLength, startRun } from "./training.js";
+
+// After so many records at which a run goes nowhere, it is left.
+const RESTS = 3;
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./types.js").Matrix} Matrix */
@@ -11,47 +14,49 @@ import { advanceRun, startRun } from "./training.js";
 /** @typedef {import("./guarantee.js").Solver} Solver */
 
 /**
- * @typedef {object} Plane
- * @property {Matrix} E1
- * @property {Matrix} E2
- * @property {number[]} a
- * @property {number[]} b  cell j·|a| + k is W(0) = a[k] E₁ + b[j] E₂
- * @property {number} budget  steps per cell at most
- */
-
-/**
  * @typedef {object} StartMap
- * @property {Int32Array} end  per cell, index into selections; −1 where not yet computed
- * @property {Uint8Array} level  per cell: 2 guaranteed from this start, 1 settled, 0 open
+ * @property {Int32Array} end  per start, index into selections; −1 where not yet computed
+ * @property {Uint8Array} level  per start: 2 guaranteed from this start, 1 settled, 0 open
  * @property {Selection[]} selections  that were found
- * @property {number} done  cells computed
+ * @property {number} done  starts that have been followed
  * @property {Data} data
  * @property {Settings} settings
- * @property {Plane} plane
+ * @property {(Matrix | null)[]} starts
+ * @property {number} budget
  * @property {import("./guarantee.js").Case} own
  */
 
 /**
+ * The plane of starts a E₁ + b E₂, row by row: start j·|a| + k has a[k] and b[j].
+ * @param {Matrix} E1 @param {Matrix} E2 @param {number[]} a @param {number[]} b
+ * @returns {Matrix[]}
+ */
+export function startPlane(E1, E2, a, b) {
+  return b.flatMap((y) => a.map((x) => E1.map((value, j) => x * value + y * E2[j])));
+}
+
+/**
  * Begin a map. With "KQ" each start is factored, K and Q of the same size.
- * @param {Data} data @param {Settings} settings @param {Plane} plane
+ * @param {Data} data @param {Settings} settings
+ * @param {(Matrix | null)[]} starts  none where nothing is to be followed
+ * @param {number} budget  steps per start at most
  * @param {Solver} solve  solveNorm
  * @returns {StartMap}
  */
-export function newStartMap(data, settings, plane, solve) {
-  const cells = plane.a.length * plane.b.length;
+export function newStartMap(data, settings, starts, budget, solve) {
   return {
-    end: new Int32Array(cells).fill(-1), level: new Uint8Array(cells), selections: [], done: 0,
-    data, settings, plane, own: buildCase(data, settings, solve),
+    end: new Int32Array(starts.length).fill(-1), level: new Uint8Array(starts.length),
+    selections: [], done: 0, data, settings, starts, budget, own: buildCase(data, settings, solve),
   };
 }
 
-/** Compute more cells, spread over the plane; returns whether any are left.
- * @param {StartMap} map @param {number} cells
+/** Follow more starts, spread over all; returns whether any are left.
+ * @param {StartMap} map @param {number} count
  */
-export function growStartMap(map, cells) {
+export function growStartMap(map, count) {
   const all = map.end.length;
   const stride = coprimeStride(all);
-  for (const last = Math.min(map.done + cells, all); map.done < last; map.done++) {
+  for (const last = Math.min(map.done + count, all); map.done < last; map.done++) {
     growCell(map, (map.done * stride) % all);
   }
   return map.done < all;
@@ -70,9 +75,8 @@ function coprimeStride(all) {
 
 /** @param {StartMap} map @param {number} cell */
 function growCell(map, cell) {
-  const { E1, E2, a, b } = map.plane;
-  const [x, y] = [a[cell % a.length], b[Math.floor(cell / a.length)]];
-  const start = E1.map((value, j) => x * value + y * E2[j]);
+  const start = map.starts[cell];
+  if (!start) return;
   const { selection, level } = endFrom(map, start);
   const key = selection.join();
   let index = map.selections.findIndex((known) => known.join() === key);
@@ -84,13 +88,17 @@ function growCell(map, cell) {
 /** Train from a start until the guarantee, where there is one, or until it has settled.
  * @param {StartMap} map @param {Matrix} start
  */
-function endFrom({ data, settings, plane, own }, start) {
+function endFrom({ data, settings, budget, own }, start) {
   const run = startRun(data, { ...settings, start });
   const { lr, normalize } = run.settings;
   const provable = isProvable(settings);
   let now = { selection: own.best, share: 0 };
-  for (const moment of recordSteps(plane.budget)) {
-    advanceRun(run, moment - run.step);
+  let rests = 0;
+  for (const moment of recordSteps(budget)) {
+    const [before, count] = [run.parts[0].y.slice(), moment - run.step];
+    advanceRun(run, count);
+    rests = normalize && pathLength(run, before) < AHEAD_SHARE * count * lr ? rests + 1 : 0;
+    if (rests === RESTS) break;
     const logits = caseLogits(own, run.W);
     now = likeliest(own, logits);
     const theorem = provable ? provedAt(own, logits, run.W, lr, !normalize).theorem : "";
