@@ -1,5 +1,7 @@
 """Words, sentences and the graph of next tokens of the explorer, in node."""
 
+import json
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,8 @@ import torch
 
 import attnmargin as am
 from attnmargin.data.demo_reviews import EMBEDDINGS, REVIEWS, review_data
-from tests.report.explorer.pieces import ask, ask_one, needs_node
+from attnmargin.report.explorer.bundle import bundled
+from tests.report.explorer.pieces import NODE, ask, ask_one, needs_node
 
 pytestmark = needs_node
 
@@ -204,3 +207,13 @@ def test_an_empty_text_and_a_long_one() -> None:
     assert (empty["samples"], empty["graphs"], empty["problems"]) == ([], [], [])
     assert len(long["samples"]) == 100
     assert long["problems"][0] == "Line 101 is beyond the first 100."
+
+
+def test_the_bundle_of_the_page_says_the_same() -> None:
+    bundle = "".join(map(bundled, ("lexicon", "nextgraph"))).replace("const $", "var $")
+    script = f"{bundle}console.log(JSON.stringify([$lexicon.lexWords().map($lexicon.lexVector),"
+    script += " $nextgraph.GRAPH_DEFAULT]))"
+    done = subprocess.run([str(NODE), "-e", script], capture_output=True, text=True, check=True)
+    vectors, text = json.loads(done.stdout)
+    assert vectors == [*ask_one("lexicon").values()]
+    assert text.splitlines()[0] == "tea coffee milk please -> tea"

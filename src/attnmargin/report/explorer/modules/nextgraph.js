@@ -8,12 +8,14 @@ import { tokenGraphs, tokenNext, tokenParse, tokenSplit } from "./tokengraph.js"
 /** @typedef {{x: number, y: number, w: number, h: number}} GraphBox  centre and half sizes */
 
 /** What the text field holds at first. */
-export const GRAPH_DEFAULT = `tea coffee milk please -> tea
-coffee tea please -> coffee
-coffee tea milk please -> tea
-milk water please -> milk
-tea milk thanks -> milk
-milk water thanks -> water`;
+export const GRAPH_DEFAULT = [
+  "tea coffee milk please -> tea",
+  "coffee tea please -> coffee",
+  "coffee tea milk please -> tea",
+  "milk water please -> milk",
+  "tea milk thanks -> milk",
+  "milk water thanks -> water",
+].join("\n");
 const GRAPH_QUESTION = "coffee milk tea please";
 const GRAPH_ROW = 74, GRAPH_GAP = 16, GRAPH_WIDEST = 420;
 
@@ -170,5 +172,10 @@ export function graphScene(change) {
     html("p", { class: "hint" }, "An arrow A → B says: both stood in a context with this last token, and A came next. ",
       "Attention that learns to predict the next token keeps what is on top, and shares itself inside a dashed group."),
     html("div", { class: "fields" }, lines.element, html("div", {}, ask.element, answer, problem, example)), pictures);
-  return { element, update: ({ graph }) => { if (graph !== shown) draw(graph); } };
+  // A state without a text shows the example; a person may still empty the field.
+  const update = (/** @type {{graph: string}} */ { graph }) => {
+    const wanted = graph || (shown === "" ? "" : GRAPH_DEFAULT);
+    if (wanted !== shown) draw(wanted);
+  };
+  return { element, update };
 }
