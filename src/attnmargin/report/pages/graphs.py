@@ -13,7 +13,15 @@ from attnmargin.graphs.automaton import Automaton, margins
 from attnmargin.plot.graph_svg import graph_markup
 from attnmargin.report.graphs import findings, prompt_marks
 from attnmargin.report.pages.coloured import marked_sentence
-from attnmargin.report.pages.html import figure, folded, page, paragraph, section, table, write_page
+from attnmargin.report.pages.html import (
+    figure,
+    page,
+    paragraph,
+    section,
+    table,
+    terms,
+    write_page,
+)
 from attnmargin.version import VERSION
 
 # Maximum number of drawings, and of tokens in one.
@@ -75,7 +83,7 @@ def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Pat
         _next(record.get("next")),
         _drawings(graphs),
         _explorer(graphs, record["file"]),
-        section("The words used here", folded("In short", paragraph(_WORDS), paragraph(_LAYERS))),
+        terms(_WORDS, _LAYERS),
         f"<footer><p><small>{escape(_SOURCE)} attnmargin {VERSION}</small></p></footer>",
     ]
     return write_page(path, page(title, "".join(parts), _STYLE))
@@ -118,8 +126,10 @@ def _drawings(graphs: TokenGraphs) -> str:
         else ""
     )
     words = (
-        "From the first layer on top down, lines between layers; arrows that others imply are left "
-        f"out, and an arrow at a ring is one of the whole component. {note}"
+        "An arrow A → B: both stood in a sequence with this last token, and A came next. A dashed "
+        "ring is a component: none of its tokens has priority, and an arrow at the ring is one of "
+        "all of them. The first layer is on top; arrows that others imply are left out. "
+        f"{note}"
     )
     pictures = f'<div class="drawings">{"".join(shown)}</div>'
     return section("The graphs", pictures, paragraph(words, "legend"))

@@ -62,14 +62,21 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
-def folded(summary: str, *parts: str) -> str:
-    """Hide parts behind a line that opens them."""
-    return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
+def folded(summary: str, *parts: str, printed: bool = False) -> str:
+    """Hide parts behind a line that opens them; on paper, show the parts or the line."""
+    kind = ' class="paper"' if printed else ""
+    return f"<details{kind}><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
     """Build a paragraph of plain text."""
     return f"<p{f' class={kind!r}' if kind else ''}>{escape(text)}</p>"
+
+
+def terms(*texts: str) -> str:
+    """Explain, in the last section of a page, the words that it uses."""
+    inside = folded("In short", *map(paragraph, texts), printed=True)
+    return section("The words used here", inside)
 
 
 def write_page(path: Path, text: str) -> Path:
