@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnmargin.base.words import counted
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import Automaton, margins
 from attnmargin.plot.graph_svg import graph_markup
@@ -121,7 +122,7 @@ def _drawings(graphs: TokenGraphs) -> str:
     left = len(graphs) - len(shown)
     note = (
         f"Drawn are the most frequent last tokens whose graphs have at most {_LARGEST_DRAWING} "
-        f"tokens; the other {left:,} graphs can be looked through below."
+        f"tokens; the other {counted(left, 'graph')} can be looked through below."
         if left
         else ""
     )
@@ -136,8 +137,7 @@ def _drawings(graphs: TokenGraphs) -> str:
 
 
 def _count(graph: TokenGraph) -> str:
-    tokens, parts = len(graph.tokens), len(graph.layer)
-    return f"{tokens} token{'s' * (tokens > 1)}, {parts} component{'s' * (parts > 1)}"
+    return f"{counted(len(graph.tokens), 'token')}, {counted(len(graph.layer), 'component')}"
 
 
 def _explorer(graphs: TokenGraphs, file: str) -> str:

@@ -31,7 +31,7 @@ def table(head: list[str], rows: list[list[str]], wide: bool = False) -> str:
 
 def scrolling(content: str, name: str) -> str:
     """Let wide content scroll in a box of its own, which the keyboard reaches."""
-    label = f'role="region" aria-label="{escape(name)}"'
+    label = f'role="group" aria-label="{escape(name)}"'
     return f'<div class="scroll" tabindex="0" {label}>{content}</div>'
 
 

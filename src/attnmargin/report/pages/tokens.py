@@ -9,7 +9,7 @@ import numpy as np
 from attnmargin.plot.cloud import cloud_svg
 from attnmargin.plot.importance import cloud_panels
 from attnmargin.report.pages.coloured import coloured_text
-from attnmargin.report.pages.html import page, paragraph, section, table, write_page
+from attnmargin.report.pages.html import page, paragraph, section, table, terms, write_page
 from attnmargin.report.tokens import agreement_sentence, deciding_sentence, token_cells
 from attnmargin.text.tokens.importance import TokenImportance
 
@@ -83,6 +83,8 @@ def _examples(found: TokenImportance) -> str:
         ]
         if shown:
             parts.append(f"<h3>Class {escape(name)}</h3>{''.join(shown)}")
+    if not parts:
+        return ""
     words = (
         "Texts whose tokens speak most clearly, as they are after cleaning; orange tokens speak "
         f"for {found.classes[1]}, blue ones for {found.classes[0]}."
