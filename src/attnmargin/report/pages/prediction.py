@@ -35,6 +35,7 @@ from attnmargin.report.pages.html import (
     paragraph,
     section,
     table,
+    terms,
     write_page,
 )
 from attnmargin.report.pages.proof import plain_words, proof_section, starts_section
@@ -106,7 +107,7 @@ def prediction_page(
         _theorems(prediction),
         _certificate(prediction),
         _again(prediction, command, file),
-        section("The words used here", folded("In short", paragraph(_TERMS), paragraph(_GLOSSARY))),
+        terms(_TERMS, _GLOSSARY),
     ]
     return page(title, "".join(parts))
 
