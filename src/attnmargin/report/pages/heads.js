@@ -1,6 +1,6 @@
 (() => {
   "use strict";
-  const { words, heads } = JSON.parse(document.getElementById("data").textContent);
+  const { words, heads, saturated, price } = JSON.parse(document.getElementById("data").textContent);
   const find = (id) => document.getElementById(id);
   const percent = (x) => (x === null ? "–" : (100 * x).toFixed(x < 0.0995 ? 1 : 0) + " %");
   const digits = (x, n) => (x === null ? "–" : x.toFixed(n));
@@ -13,6 +13,10 @@
     ["saturated", (h) => h.saturation.value, (x) => (x === null ? "" : (100 * x).toFixed(0))],
     ["entropy", (h) => h.entropy.value, (x) => digits(x, 2).replace("0.", ".")],
   ];
+  if (price !== null) {
+    const whole = (x) => (x === null ? "" : (100 * x).toFixed(0));
+    views.push(["without slack, %", (h) => h.free.value, whole], ["token kept, %", (h) => h.kept.value, whole]);
+  }
   if (heads.some((h) => h.wanted !== null && h.wanted !== undefined)) {
     views.unshift(["wanted pairs, %", (h) => h.wanted, (x) => (x === null ? "" : (100 * x).toFixed(0))]);
   }
@@ -75,13 +79,21 @@
   function drawFacts(h) {
     const three = (x) => digits(x, 3);
     const facts = [
-      ["Queries that one token takes by 90 %", beside(h.saturation, percent)],
+      [`Queries of which one token has more than ${+(100 * saturated).toPrecision(4)} %`, beside(h.saturation, percent)],
       ["Entropy, 1 is even attention", beside(h.entropy, three)],
       ["Efficiency: margin over the best margin", h.reason || beside(h.efficiency, three)],
       ["Cosine with the max-margin matrix", h.reason || beside(h.cosine, three)],
       ["Rank, and effective rank", `${h.norms.rank}, ${digits(h.norms.effective, 1)}`],
       ["Balance of W_K and W_Q, 0 is equal", digits(h.norms.balance, 3)],
     ];
+    if (h.draws) {
+      const answer = h.feasible === h.draws ? "some W selects the same tokens" : h.words || "not decided";
+      facts.push(["Queries asked by its attention SVMs", `${h.asked} in ${h.draws}: ${answer}`]);
+    }
+    if (price !== null && !h.reason) {
+      facts.push(["Queries without slack in the solution", beside(h.free, percent)],
+        ["Queries that keep their token there", beside(h.kept, percent)]);
+    }
     find("facts").replaceChildren(...facts.map(([name, value]) => {
       const pair = make("div");
       pair.append(make("dt", "", name), make("dd", "", value));

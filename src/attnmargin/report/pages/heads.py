@@ -16,6 +16,19 @@ from attnmargin.report.pages.html import page, paragraph, section, table, write_
 
 # Queries of a head that are shown, and the least attention that is shaded.
 _QUERIES, _LEAST = 8, 0.005
+_FACTS = ("layer", "head", "saturation", "entropy", "efficiency", "cosine", "free", "kept", "norms",
+          "asked", "draws", "feasible", "words", "reason")  # fmt: skip
+
+_ASKED = {
+    "widest": "its most decided queries",
+    "saturated": "all its saturated queries",
+    "all": "all its queries",
+}
+_SLACK = (
+    "With slack, a query may miss its lead of one by ξ; the solution makes ½ ‖W‖² + C Σ ξ² least. "
+    "Efficiency then compares soft margins, 1/√(‖W‖² + 2C Σ ξ²), where the head may choose its "
+    "scale. A query without slack has its lead; one with a slack below 1 still selects its token."
+)
 
 STYLE = """
 .map { display: grid; gap: 2px; width: max-content; min-width: min(100%, 44rem);
@@ -58,7 +71,7 @@ def write_heads(
     script = (files("attnmargin.report.pages") / "heads.js").read_text("utf-8")
     body = [
         f"<style>{STYLE}</style>",
-        f'<div class="verdict">{"".join(paragraph(s) for s in record["sentences"][:3])}</div>',
+        f'<div class="verdict">{"".join(map(paragraph, _verdict(record)))}</div>',
         _map(),
         _head(record),
     ]
@@ -66,12 +79,18 @@ def write_heads(
         body.append(_wanted(record["wanted"]))
     body += [
         _numbers(record),
-        _reading(),
+        _reading(record),
         f'<script type="application/json" id="data">{_inert(data)}</script>',
         f"<script>{script}</script>",
     ]
     title = f"What the heads of {Path(record['model']).name} select"
     return write_page(path, page(title, "".join(body)))
+
+
+def _verdict(record: dict[str, Any]) -> list[str]:
+    """Return the sentences about all heads; those about wanted pairs have a section."""
+    wanted = record.get("wanted", {}).get("sentences", ())
+    return [own for own in record["sentences"] if own not in wanted]
 
 
 def _inert(data: str) -> str:
@@ -86,13 +105,13 @@ def _data(heads: Heads, studies: Sequence[HeadStudy], record: dict[str, Any]) ->
         shares[own["layer"], own["head"]] = own["pairs"]
     rows = []
     for study, head in zip(studies, record["heads"], strict=True):
-        own = {name: head[name] for name in ("layer", "head", "saturation", "entropy", "efficiency",
-                                             "cosine", "norms", "reason")}  # fmt: skip
+        own = {name: head[name] for name in _FACTS}
         own["norms"] = {k: v for k, v in own["norms"].items() if k != "singular"}
         own["wanted"] = shares.get((study.layer, study.index))
         own["shown"] = [_shown(query) for query in study.shown[:_QUERIES]]
         rows.append(own)
-    return {"words": heads.words, "heads": rows}
+    kind = {name: record[name] for name in ("which", "saturated", "price")}
+    return kind | {"words": heads.words, "heads": rows}
 
 
 def _shown(own: Shown) -> dict[str, Any]:
@@ -158,17 +177,21 @@ def _numbers(record: dict[str, Any]) -> str:
     return f"<section><details><summary>{count}</summary>{table(head, rows)}</details></section>"
 
 
-def _reading() -> str:
-    parts = (
+def _reading(record: dict[str, Any]) -> str:
+    parts = [
         "A head gives token s the logit xₛᵀ W zₜ when query t looks at it, with W = W_Kᵀ [W_Q, "
         "b_Q] / √m and zₜ = [xₜ; 1]. The token with the largest logit is selected; its margin is "
         "its lead over the next one, divided by the length of W.",
-        "The attention SVM of a head is the shortest matrix that selects the same tokens for its "
-        "most decided queries with lead one: no other matrix of its length has a larger margin. "
-        "Efficiency is the margin of the head over that best margin, from 0 to 1. The cosine is "
-        "that of the two matrices. Both are taken after projecting W on the span of token "
-        "differences times the span of queries, because the rest of W changes no selection.",
+        "The attention SVM of a head is the shortest matrix that selects the same tokens for "
+        f"{_ASKED[record['which']]} with lead one: no other matrix of its length has a larger "
+        "margin. Efficiency is the margin of the head over that best margin, from 0 to 1. The "
+        "cosine is that of the two matrices. Both are taken after projecting W on the span of "
+        "token differences times the span of queries, because the rest of W changes no selection.",
+    ]
+    if record["price"] is not None:
+        parts.append(_SLACK)
+    parts.append(
         "Random heads have the same singular values between random directions, and are judged on "
-        "the same texts, each on the queries that it decides most clearly.",
+        "the same texts, each on the queries that it decides most clearly."
     )
     return section("How to read this", *map(paragraph, parts))
