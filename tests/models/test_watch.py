@@ -86,8 +86,10 @@ def test_a_trainer_of_transformers_records(tmp_path: Path) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
     torch.manual_seed(0)
-    sizes = {"vocab_size": 20, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 8}
-    model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+    config = GPT2Config(
+        vocab_size=20, n_embd=16, n_layer=1, n_head=2, n_positions=8, bos_token_id=0, eos_token_id=0
+    )
+    model = GPT2LMHeadModel(config)
     rows = [torch.randint(1, 20, (6,)) for _ in range(16)]
     watch = Watch(lambda: am.models.read_heads(model, ROWS), every=2, settings=FAST)
     trainer = Trainer(
