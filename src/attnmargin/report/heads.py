@@ -123,11 +123,15 @@ def asked_sentences(record: dict[str, Any]) -> list[str]:
     if known and record["which"] != "widest":
         counts = sorted(own["asked"] for own in known)
         hard = sum(own["feasible"] == own["draws"] for own in known)
-        slack = "" if record["price"] is None else f", with slack at the price {record['price']:g}"
+        if record["price"] is None:
+            ending = (
+                f". Some W selects the same tokens for {hard} of {counted(len(known), 'head')}."
+            )
+        else:
+            ending = f", with slack at the price {record['price']:g}."
         sentences.append(
-            f"Asked were {asked}{slack}: {counts[0]:,} to {counts[-1]:,} per head (median "
-            f"{statistics.median(counts):,.0f}). Some W selects the same tokens for {hard} of "
-            f"{counted(len(known), 'head')}."
+            f"Asked were {asked}: {counts[0]:,} to {counts[-1]:,} per head (median "
+            f"{statistics.median(counts):,.0f}){ending}"
         )
     if known and record["price"] is not None:
         free, kept = (_medians(known, name) for name in ("free", "kept"))

@@ -20,7 +20,8 @@
   if (heads.some((h) => h.wanted !== null && h.wanted !== undefined)) {
     views.unshift(["wanted pairs, %", (h) => h.wanted, (x) => (x === null ? "" : (100 * x).toFixed(0))]);
   }
-  let view = views.find((v) => heads.some((h) => v[1](h) !== null)) || views[0];
+  const known = views.filter((v) => heads.some((h) => v[1](h) !== null && v[1](h) !== undefined));
+  let view = known[0];
   let chosen = 0;
 
   const make = (tag, kind, text) => {
@@ -59,7 +60,7 @@
   }
 
   function drawChoice() {
-    views.forEach((own, k) => {
+    known.forEach((own) => {
       const label = make("label");
       const radio = make("input");
       Object.assign(radio, { type: "radio", name: "view", checked: own === view });
@@ -87,7 +88,8 @@
       ["Balance of W_K and W_Q, 0 is equal", digits(h.norms.balance, 3)],
     ];
     if (h.draws) {
-      const answer = h.feasible === h.draws ? "some W selects the same tokens" : h.words || "not decided";
+      const answer = h.feasible < h.draws ? h.words || "not decided"
+        : price === null ? "some W selects the same tokens" : "solved with slack";
       facts.push(["Queries asked by its attention SVMs", `${h.asked} in ${h.draws}: ${answer}`]);
     }
     if (price !== null && !h.reason) {
@@ -108,7 +110,7 @@
       const joined = word.startsWith("##") && word.length > 2;
       const spaced = /^[Ġ▁]/.test(word);
       const wins = s === q.token, asks = s === q.query;
-      const kinds = [asks && "asks", wins && "wins", guards.has(s) && !wins && "guards"].filter(Boolean);
+      const kinds = [joined && "on", asks && "asks", wins && "wins", guards.has(s) && !wins && "guards"].filter(Boolean);
       const node = make(wins ? "b" : "i", kinds.join(" "), joined ? word.slice(2) : spaced ? word.slice(1) || " " : word);
       const share = shares.get(s);
       if (share) node.style.setProperty("--a", share);

@@ -30,14 +30,17 @@ _SLACK = (
     "scale. A query without slack has its lead; one with a slack below 1 still selects its token."
 )
 
+# In the dark, a lighter shade leaves white words readable.
 STYLE = """
+:root { --deep: 72%; }
+@media (prefers-color-scheme: dark) { :root { --deep: 50%; } }
 .map { display: grid; gap: 2px; width: max-content; min-width: min(100%, 44rem);
   font-variant-numeric: tabular-nums; font-size: .8rem; }
 .map span { display: grid; place-items: center; padding: 0 .25rem; opacity: .75; }
 .map button { all: unset; box-sizing: border-box; min-width: 1.55rem; min-height: 1.7rem;
   text-align: center; cursor: pointer; border-radius: .2rem; border: 2px solid transparent;
-  background: color-mix(in srgb, var(--pick) calc(var(--a) * 70%), var(--soft)); }
-.map button.below { background: color-mix(in srgb, #3b82c4 calc(var(--a) * 70%), var(--soft)); }
+  background: color-mix(in srgb, var(--pick) calc(var(--a) * var(--deep)), var(--soft)); }
+.map button.below { background: color-mix(in srgb, #3b82c4 calc(var(--a) * var(--deep)), var(--soft)); }
 .map button:hover, .map button:focus-visible { border-color: currentColor; }
 .map button[aria-pressed=true] { border-color: currentColor; font-weight: 700; }
 .choice { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .6rem 0; }
@@ -51,7 +54,8 @@ STYLE = """
 .words { line-height: 2.1; overflow-wrap: anywhere; }
 .words b, .words i { font: inherit; border-radius: .25rem; padding: .12rem .15rem;
   border: 2px solid transparent;
-  background: color-mix(in srgb, var(--pick) calc(var(--a, 0) * 75%), transparent); }
+  background: color-mix(in srgb, var(--pick) calc(var(--a, 0) * var(--deep)), transparent); }
+.words .on { margin-left: calc(-.15rem - 2px); padding-left: 0; }
 .words .wins { border: 2px solid var(--pick); font-weight: 700; }
 .words .guards { border: 2px dashed currentColor; }
 .words .asks { outline: 2px solid currentColor; outline-offset: 1px; }
