@@ -104,11 +104,30 @@ def test_cvxpy_finds_the_same_soft_margin_and_slack() -> None:
     np.testing.assert_allclose(fit.slack.numpy(), slack.value, atol=1e-4)
 
 
+def test_a_low_price_compares_mean_leads() -> None:
+    head = random_head("low")
+    own = hands(head, selections(head), Settings(queries=9, draws=1))
+    fit = fit_choices([head], own, price=1e-5)[0]
+    W = fit.solution.W[:d]
+    best = fit.leads(fit.problem.apply(W)).mean() / torch.linalg.matrix_norm(W)
+    mean = float(fit.leads(fit.rows).mean() / fit.length / best)
+    assert mean > 0.1
+    assert fit.efficiency == pytest.approx(mean, rel=1e-3)
+
+
+def test_a_head_without_any_gain_has_efficiency_zero() -> None:
+    head = random_head("gain")
+    own = hands(head, selections(head), Settings(queries=9, draws=1))
+    against = Head(-head.W_Q, head.W_K, head.hidden)
+    assert fit_choices([against], own, price=1.0)[0].efficiency < 1e-6
+
+
 def test_a_high_price_is_the_hard_margin() -> None:
     head = random_head("limit")
     own = hands(head, selections(head), Settings(queries=5, draws=1))
     hard, soft = (fit_choices([head], own, price=price)[0] for price in (math.inf, 1e9))
-    assert soft.efficiency == pytest.approx(hard.efficiency, rel=1e-5)
+    assert soft.margin == pytest.approx(hard.margin, rel=1e-5)
+    assert soft.best == pytest.approx(hard.best, rel=1e-5)
     assert soft.cosine == pytest.approx(hard.cosine, rel=1e-5)
     assert float(soft.slack.max()) < 1e-6
 
@@ -179,7 +198,7 @@ def test_all_queries_have_slack() -> None:
     assert 0.0 <= study.free.null <= study.kept.null <= 1.0
     again = study_heads([head], settings)[0]
     assert again.efficiency.null == study.efficiency.null  # same seed, same bits
-    assert Settings(which="all").cost == 100.0
+    assert Settings(which="all").cost == 1.0
 
 
 @pytest.mark.parametrize("price", [math.inf, 1.0])
@@ -188,7 +207,8 @@ def test_too_many_queries_are_dealt_into_few_hands(
 ) -> None:
     head = random_head("many")
     settings = Settings(which="all", price=price)
-    monkeypatch.setattr(hands_module, "_NUMBERS", 900)
+    for name in ("_NUMBERS", "_SOFT_NUMBERS"):
+        monkeypatch.setattr(hands_module, name, 900)
     most = largest(head, settings)
     width = d + 1 + (most if price == 1.0 else 0)
     assert most * (T - 1) * width <= 900 < (most + 1) * (T - 1) * (width + 1)

@@ -35,7 +35,7 @@ from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json
     show_default=True,
     help="a query is saturated if one token gets more than this share",
 )
-@click.option("--price", type=float, help="of slack; 100 for --which all, else inf: a hard margin")
+@click.option("--price", type=float, help="of slack; 1 for --which all, else inf: a hard margin")
 @click.option("--queries", type=int, default=24, show_default=True, help="of one attention SVM")
 @click.option(
     "--draws",

@@ -90,8 +90,7 @@ class Fit:
         With slack, its :func:`soft_margin`.
         """
         if self.price < math.inf:
-            there = self.solution.problem.mask.unflatten(0, (len(self.slack), -1)).any(-1)
-            return soft_margin(self.leads(self.rows)[there], self.length, self.price)
+            return soft_margin(self.leads(self.rows)[self._there], self.length, self.price)
         least = float(self.rows[self.problem.mask].min())
         return least / self.length if self.length > 0.0 else 0.0
 
@@ -105,10 +104,19 @@ class Fit:
     def efficiency(self) -> float:
         """Margin of the head over the best one: 1 is the max-margin solution itself.
 
-        With slack, both are soft margins: with ``F(W) = ½ ‖W‖² + C Σ_q ξ_q(W)²``, it is
-        ``√(min F / min_s F(sW))``, which grows to 1 as W nears the solution or a multiple of it.
+        With slack, how much of what W can gain over W = 0 the head gains, at the scale that suits
+        it best. With ``F(W) = ½ ‖W‖² + C Σ_q ξ_q(W)²`` it is
+
+            √( (F(0) − min_{s ≥ 0} F(sW)) / (F(0) − min F) )
+
+        from 0 to 1; it is 1 for the soft-margin solution and its multiples alone. For ``C → 0`` it
+        is the mean lead of W over the best mean lead, where a margin is the least lead.
         """
-        return self.margin / self.best
+        if self.price == math.inf:
+            return self.margin / self.best
+        nothing = self.price * int(self._there.sum())
+        own, least = (0.5 / margin**2 for margin in (self.margin, self.best))
+        return math.sqrt(max(nothing - own, 0.0) / (nothing - least)) if nothing > least else 0.0
 
     @property
     def held(self) -> float:
@@ -121,6 +129,11 @@ class Fit:
         W = self.solution.W[: self.problem.shape[0]]
         lead = self.leads(self.problem.apply(W))
         return (1.0 - lead).clamp_min(0.0)
+
+    @property
+    def _there(self) -> Tensor:
+        """Which queries have rows in the problem with slack: those that are not zero."""
+        return self.solution.problem.mask.unflatten(0, (len(self.slack), -1)).any(-1)
 
     def leads(self, rows: Tensor) -> Tensor:
         """Find the least row of each query, ``(q,)``; infinite for a query without rows."""

@@ -9,8 +9,9 @@ from attnmargin.models.head import Head
 from attnmargin.models.queries import Queries, widest
 from attnmargin.models.settings import Settings
 
-# Numbers in the rows of one attention SVM: 256 MB.
-_NUMBERS = 1 << 25
+# Numbers in the rows of one attention SVM: 256 MB. With slack fewer, because most queries then hold
+# rows, and time grows with the square of their number.
+_NUMBERS, _SOFT_NUMBERS = 1 << 25, 1 << 23
 ROTARY = "its positions are rotary: logits are those of one W per distance, not of one W"
 TOO_SHORT = "no query sees two tokens"
 
@@ -38,10 +39,10 @@ def largest(head: Head, settings: Settings) -> int:
 
     q queries have ``q (T − 1)`` rows of ``d`` numbers each; with slack of ``d + q``.
     """
-    most = _NUMBERS // max(head.T - 1, 1)
-    d = head.d + 1
+    rivals, d = max(head.T - 1, 1), head.d + 1
     if settings.cost == math.inf:
-        return max(most // d, 1)
+        return max(_NUMBERS // (rivals * d), 1)
+    most = _SOFT_NUMBERS // rivals
     return max(int(math.sqrt(d * d / 4 + most) - d / 2), 1)  # the root of q (d + q) = most
 
 

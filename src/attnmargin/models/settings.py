@@ -10,9 +10,8 @@ from attnmargin.margin.norms import Frobenius
 from attnmargin.margin.slack import check_price
 
 WHICH = ("widest", "saturated", "all")
-# The price of slack that "all" has if none is given. A query with one row of mean length would,
-# alone, have a slack of 1/201.
-PRICE = 100.0
+# The price of slack that "all" has if none is given.
+PRICE = 1.0
 
 
 @final
@@ -22,7 +21,7 @@ class Settings:
 
     ``which`` says which queries an attention SVM asks: "widest", the ``queries · draws`` with the
     widest gaps, dealt into ``draws`` hands; "saturated", all of which one token has more than the
-    share ``saturated``; or "all". The last two are one hand, or as few as memory permits. Of
+    share ``saturated``; or "all". The last two are one hand, or as few as size permits. Of
     ``draws`` random heads with the same spectrum, each plays one hand of the same size, of the
     queries that it decides most clearly. Of queries that see the same tokens, one is asked.
 
@@ -31,7 +30,7 @@ class Settings:
         min ½ ‖W‖² + (C/ρ²) Σ_q ξ_q²   subject to   (x_α − x_s)ᵀ W z_q ≥ 1 − ξ_q
 
     where ρ² is the mean square of the lengths of the rows, so that C means the same for tokens of
-    any scale. By default the price is 100 for "all", and infinite otherwise.
+    any scale. By default the price is 1 for "all", and infinite otherwise.
     """
 
     queries: int = 24  # of one attention SVM, if which is "widest"

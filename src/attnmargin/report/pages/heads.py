@@ -26,8 +26,9 @@ _ASKED = {
 }
 _SLACK = (
     "With slack, a query may miss its lead of one by ξ; the solution makes ½ ‖W‖² + C Σ ξ² least. "
-    "Efficiency then compares soft margins, 1/√(‖W‖² + 2C Σ ξ²), where the head may choose its "
-    "scale. A query without slack has its lead; one with a slack below 1 still selects its token."
+    "Efficiency then says how much of what can be gained over W = 0 the head gains, at the scale "
+    "that suits it best. A query without slack has its lead; one with a slack below 1 still "
+    "selects its token."
 )
 
 # In the dark, a lighter shade leaves white words readable.
@@ -40,7 +41,8 @@ STYLE = """
 .map button { all: unset; box-sizing: border-box; min-width: 1.55rem; min-height: 1.7rem;
   text-align: center; cursor: pointer; border-radius: .2rem; border: 2px solid transparent;
   background: color-mix(in srgb, var(--pick) calc(var(--a) * var(--deep)), var(--soft)); }
-.map button.below { background: color-mix(in srgb, #3b82c4 calc(var(--a) * var(--deep)), var(--soft)); }
+.map button.below {
+  background: color-mix(in srgb, #3b82c4 calc(var(--a) * var(--deep)), var(--soft)); }
 .map button:hover, .map button:focus-visible { border-color: currentColor; }
 .map button[aria-pressed=true] { border-color: currentColor; font-weight: 700; }
 .choice { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .6rem 0; }
