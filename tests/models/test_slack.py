@@ -134,7 +134,7 @@ def test_a_high_price_is_the_hard_margin() -> None:
 
 def test_the_scales_of_head_and_tokens_change_nothing() -> None:
     head = random_head("scales")
-    own = random_choices(head, 8)
+    own = hands(head, selections(head), Settings(queries=14, draws=1))[0]
     fit = fit_choices([head], [own], price=2.0)[0]
     for other in (Head(9.0 * head.W_Q, head.W_K, head.hidden),
                   Head(head.W_Q, head.W_K, 5.0 * head.hidden)):  # fmt: skip
@@ -158,8 +158,8 @@ def test_a_zero_query_has_slack_one_and_changes_nothing() -> None:
 
 def test_a_batch_of_soft_fits_is_the_loop() -> None:
     head = random_head("batch")
-    other = Head(head.W_K, head.W_Q, head.hidden)
-    own = [random_choices(head, 6)] * 2
+    other = Head(2.0 * head.W_Q + head.W_K, head.W_K, head.hidden)
+    own = [hands(head, selections(head), Settings(queries=9, draws=1))[0]] * 2
     both = fit_choices([head, other], own, price=1.0)
     for one, fit in zip((head, other), both, strict=True):
         alone = fit_choices([one], own[:1], price=1.0)[0]
@@ -287,7 +287,7 @@ def test_slack_in_the_nuclear_norm_is_refused() -> None:
 def test_square_keeps_the_rows_of_soft_problems() -> None:
     """With a bias of the queries, the rows for slack come below the zero row of W."""
     head = random_head("bias", biases=(torch.ones(m, dtype=torch.float64), None))
-    own = random_choices(head, 6)
+    own = hands(head, selections(head), Settings(queries=6, draws=1))[0]
     fit = fit_choices([head], [own], price=1.0)[0]
     assert fit.solution.W.shape == (d + 1 + 6, d + 1)
     assert square(head).shape == fit.problem.shape == (d + 1, d + 1)
