@@ -2,7 +2,11 @@
 
 from typing import Any
 
+from attnmargin.prediction.words import listing
 from attnmargin.text.tokens.importance import TokenImportance
+
+# Tokens of each kind in the sentence.
+_MOST_NAMED = 3
 
 
 def importance_record(
@@ -21,6 +25,27 @@ def importance_record(
         "agreement": found.agreement(frequent) if found.run else None,
         **{name: [found.row(int(s)) for s in found.ranked(name, most)] for name in names},
     }
+
+
+def deciding_sentence(record: dict[str, Any]) -> str:
+    """Name the tokens that decide, and those that attention looks at first."""
+    negative, positive = record["classes"]
+    parts = [
+        f"{_named(record[key])} most clearly for {name}"
+        for key, name in (("positive", positive), ("negative", negative))
+        if record[key]
+    ]
+    if record.get("attended"):
+        parts.append(f"trained attention weighs {_names(record['attended'])} most")
+    return f"{'; '.join(parts)}."
+
+
+def _named(rows: list[dict[str, Any]]) -> str:
+    return f"{_names(rows)} {'speaks' if len(rows) == 1 else 'speak'}"
+
+
+def _names(rows: list[dict[str, Any]]) -> str:
+    return listing([f"“{row['token']}”" for row in rows[:_MOST_NAMED]])
 
 
 def token_cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
