@@ -11,7 +11,7 @@ import torch
 
 import attnmargin as am
 from attnmargin.cli.inputs import read_words
-from tests.report.explorer.pieces import ask, ask_one, needs_node
+from tests.plot.explorer.pieces import ask, ask_one, needs_node
 
 pytestmark = needs_node
 
