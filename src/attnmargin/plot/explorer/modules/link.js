@@ -1,7 +1,8 @@
 // The state of the page as short text for the address, and back: base64url of JSON, behind a version.
 
-import { SENTENCES_DEFAULT, SENTENCES_MOST, SENTENCES_WORDS, sentencesData, sentencesWords } from "./sentences.js";
+import { SENTENCES_DEFAULT, SENTENCES_MOST, SENTENCES_WORDS, sentencesData } from "./sentences.js";
 import { GRAPH_DEFAULT } from "./nextgraph.js";
+import { tokenSplit } from "./tokengraph.js";
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./state.js").Settings} Settings */
@@ -117,7 +118,7 @@ function linkWords(x, data) {
 function linkSentence(x) {
   linkNeed(Array.isArray(x) && x.length === 3);
   const text = linkText(x[0], LINK_MOST.text), [query, label] = linkNumbers(x.slice(1), 2, 2);
-  const count = sentencesWords(text).length;
+  const count = tokenSplit(text).length;
   linkNeed(count && count <= SENTENCES_WORDS && Number.isInteger(query) && query >= 0 && query < count && Math.abs(label) === 1);
   return { text, query, label };
 }

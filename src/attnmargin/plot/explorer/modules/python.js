@@ -88,10 +88,8 @@ function pythonStart(settings, start, d) {
 
 /** Factors of W(0) that are balanced, KᵀK = QᵀQ: those that the page trains. @param {number[][]} W */
 function pythonFactors(W) {
-  return `W = torch.tensor(${pythonList(W, "", 18)}, dtype=torch.float64)
-U, s, Vt = torch.linalg.svd(W)
-K, Q = U * s.sqrt(), Vt.T * s.sqrt()
-`;
+  const tensor = `W = torch.tensor(${pythonList(W, "", 18)}, dtype=torch.float64)`;
+  return `${tensor}\nU, s, Vt = torch.linalg.svd(W)\nK, Q = U * s.sqrt(), Vt.T * s.sqrt()\n`;
 }
 
 /** Lines that build the same data and call `am.predict` with what differs from its defaults.

@@ -135,6 +135,7 @@ export function tokenMargins({ components, covers }) {
  * occurs c_j times is chosen with probability c_j s_j / Σ c s. @param {TokenGraph} graph @param {number} part */
 export function tokenShares(graph, part) {
   const names = graph.components[part].map((a) => graph.tokens[a]);
+  if (names.length === 1) return [1];
   const rows = graph.samples.filter((sample) => names.includes(sample.next))
     .map((sample) => ({ next: sample.next, counts: names.map((name) => sample.tokens.filter((t) => t === name).length) }))
     .filter(({ counts }) => counts.filter(Boolean).length > 1);

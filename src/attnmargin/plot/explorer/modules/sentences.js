@@ -2,6 +2,7 @@
 
 import { button, html } from "./dom.js";
 import { LEX_WIDTH, lexKnown, lexVector } from "./lexicon.js";
+import { tokenSplit } from "./tokengraph.js";
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {{text: string, query: number, label: number}} Sentence  query: index of a word; label: ±1 */
@@ -31,7 +32,7 @@ const SENTENCES_MORE = [
 
 /** The words of a sentence, at most twelve. @param {string} text */
 export function sentencesWords(text) {
-  return text.split(/\s+/).filter(Boolean).slice(0, SENTENCES_WORDS);
+  return tokenSplit(text).slice(0, SENTENCES_WORDS);
 }
 
 /** Build data: words are tokens, the chosen word is the query, the head reads the first number.
@@ -68,9 +69,15 @@ class SentencesView {
     /** @type {Sentence[]} */
     this.sentences = [];
     this.shown = "";
+    // The sentence that is edited, and its text so far.
     this.editing = -1;
+    this.draft = "";
     /** @type {HTMLButtonElement[][]} */
     this.words = [];
+    /** @type {SentenceLook | null} */
+    this.look = null;
+    /** @type {SentenceFrame | null} */
+    this.frame = null;
     this.list = html("ol", { class: "sentences" });
     this.add = button("add a sentence", () => this.append(), { class: "add" });
     this.note = html("p", { class: "note", role: "status" });
@@ -80,17 +87,20 @@ class SentencesView {
 
   /** @param {{sentences: Sentence[]}} state @param {SentenceLook | null} look @param {SentenceFrame | null} frame */
   update(state, look, frame) {
+    [this.look, this.frame] = [look, frame];
     const text = JSON.stringify(state.sentences);
-    if (text !== this.shown) {
-      this.sentences = state.sentences;
-      this.shown = text;
-      this.build();
-    }
-    this.words.forEach((row, i) => row.forEach((item, t) => this.paint(item, i, t, look, frame)));
+    if (text === this.shown) return this.paint();
+    this.editing = -1;
+    this.build(state.sentences, text);
   }
 
-  /** @param {HTMLButtonElement} item @param {number} i @param {number} t @param {SentenceLook | null} look @param {SentenceFrame | null} frame */
-  paint(item, i, t, look, frame) {
+  paint() {
+    this.words.forEach((row, i) => row.forEach((item, t) => this.paintWord(item, i, t)));
+  }
+
+  /** @param {HTMLButtonElement} item @param {number} i @param {number} t */
+  paintWord(item, i, t) {
+    const { look, frame } = this;
     const share = frame?.attention[i]?.[t] ?? 0;
     const marks = [];
     if (this.sentences[i].query === t) marks.push("query");
@@ -105,13 +115,16 @@ class SentencesView {
     if (item.getAttribute("aria-label") !== spoken) item.setAttribute("aria-label", spoken);
   }
 
-  /** Build all rows; the focus returns to the same place. */
-  build() {
+  /** Build all rows; the focus returns to the same place.
+   * @param {Sentence[]} sentences */
+  build(sentences, text = JSON.stringify(sentences)) {
+    [this.sentences, this.shown] = [sentences, text];
     const active = document.activeElement;
     const place = this.list.contains(active) ? active?.getAttribute("data-place") : null;
     this.words = [];
     this.list.replaceChildren(...this.sentences.map((sentence, i) => this.row(sentence, i)));
     this.add.disabled = this.sentences.length >= SENTENCES_MOST;
+    this.paint();
     if (place) this.focus(place);
   }
 
@@ -128,7 +141,7 @@ class SentencesView {
     const name = `Sentence ${i + 1}: choose the word that asks`;
     const group = html("div", { class: "words", role: "group", "aria-label": name }, ...words);
     group.addEventListener("keydown", (event) => this.step(event, i));
-    const middle = this.editing === i ? this.field(sentence, i) : group;
+    const middle = this.editing === i ? this.field(i) : group;
     return html("li", {}, middle, this.tools(sentence, i));
   }
 
@@ -163,21 +176,22 @@ class SentencesView {
     return html("div", { class: "tools" }, flip, edit, remove);
   }
 
-  /** @param {Sentence} sentence @param {number} i */
-  field(sentence, i) {
-    const input = /** @type {HTMLInputElement} */ (html("input", { value: sentence.text, maxlength: 160, "data-place": `f${i}`,
+  /** @param {number} i */
+  field(i) {
+    const input = /** @type {HTMLInputElement} */ (html("input", { value: this.draft, maxlength: 160, "data-place": `f${i}`,
       "aria-label": `Sentence ${i + 1}: text, at most ${SENTENCES_WORDS} words` }));
     const form = html("form", { class: "words" }, input,
       html("button", { type: "submit" }, "done"));
     form.addEventListener("submit", (event) => { event.preventDefault(); this.done(i, input.value); });
-    input.addEventListener("keydown", (event) => event.key === "Escape" && this.done(i, sentence.text));
+    input.addEventListener("input", () => { this.draft = input.value; });
+    input.addEventListener("keydown", (event) => { if (event.key === "Escape") this.done(i, this.sentences[i].text); });
     return form;
   }
 
   /** @param {number} i */
   edit(i) {
-    this.editing = i;
-    this.build();
+    [this.editing, this.draft] = [i, this.sentences[i].text];
+    this.build(this.sentences);
     const field = this.list.querySelector("input");
     field?.focus();
     field?.select();
@@ -185,7 +199,7 @@ class SentencesView {
 
   /** @param {number} i @param {string} text */
   done(i, text) {
-    const many = text.split(/\s+/).filter(Boolean).length;
+    const many = tokenSplit(text).length;
     this.editing = -1;
     this.put(i, sentencesEdited(this.sentences[i], text));
     this.note.textContent = many > SENTENCES_WORDS ? `Only the first ${SENTENCES_WORDS} words are kept.` : "";
@@ -199,7 +213,6 @@ class SentencesView {
 
   append() {
     const fresh = SENTENCES_MORE.find((more) => this.sentences.every((s) => s.text !== more.text));
-    this.editing = this.sentences.length;
     this.tell([...this.sentences, { ...(fresh ?? SENTENCES_MORE[0]) }]);
     this.edit(this.sentences.length - 1);
   }
@@ -213,9 +226,7 @@ class SentencesView {
 
   /** Show the new sentences at once, and report them. @param {Sentence[]} sentences */
   tell(sentences) {
-    this.sentences = sentences;
-    this.shown = JSON.stringify(sentences);
-    this.build();
+    this.build(sentences);
     this.change({ sentences });
   }
 }
@@ -223,7 +234,7 @@ class SentencesView {
 function sentencesHint() {
   return html("p", { class: "hint" },
     "Click a word: it asks the question (the query). Attention learns which word answers, so that ",
-    "the answer is as good or bad as the label says. Darker words get more attention.");
+    "the answer is as good or bad as the label says. The stronger its colour, the more attention a word gets.");
 }
 
 function sentencesLegend() {

@@ -2,7 +2,11 @@
 
 /** Most bytes of an archive, and of all it holds. */
 const ZIP_MOST = 64 * 2 ** 20;
+const ZIP_LARGE = "This file is too large for this page.";
 const ZIP_BROKEN = "This is not an .npz file, or it is damaged.";
+
+/** An Error whose message is a sentence for people. */
+class ZipError extends Error {}
 
 /** @type {Uint32Array | null} */
 let zipTable = null;
@@ -69,14 +73,14 @@ function zipEnd(view) {
       return { count: view.getUint16(at + 10, true), start: view.getUint32(at + 16, true) };
     }
   }
-  throw new Error(ZIP_BROKEN);
+  throw new ZipError(ZIP_BROKEN);
 }
 
 /** Unpack one file, of a size that the archive has promised.
  * @param {Uint8Array} packed @param {number} method @param {number} size */
 async function zipUnpack(packed, method, size) {
   if (method === 0) return packed;
-  if (method !== 8) throw new Error("This archive is compressed in a way that this page cannot read.");
+  if (method !== 8) throw new ZipError("This archive is compressed in a way that this page cannot read.");
   const stream = new Blob([/** @type {BlobPart} */ (packed)]).stream()
     .pipeThrough(new DecompressionStream("deflate-raw"));
   const reader = stream.getReader(), parts = [];
@@ -84,22 +88,22 @@ async function zipUnpack(packed, method, size) {
     const { done, value } = await reader.read();
     if (done) return zipJoined(parts);
     total += value.length;
-    if (total > size) throw new Error(ZIP_BROKEN);
+    if (total > size) throw new ZipError(ZIP_BROKEN);
     parts.push(value);
   }
 }
 
 /** One file of the list. @param {DataView} view @param {Uint8Array} bytes @param {number} at */
 async function zipEntry(view, bytes, at) {
-  if (view.getUint32(at, true) !== 0x02014b50) throw new Error(ZIP_BROKEN);
+  if (view.getUint32(at, true) !== 0x02014b50) throw new ZipError(ZIP_BROKEN);
   const [packed, size, letters] = [view.getUint32(at + 20, true), view.getUint32(at + 24, true), view.getUint16(at + 28, true)];
   const header = view.getUint32(at + 42, true);
-  if (view.getUint16(at + 8, true) & 1) throw new Error("This archive is encrypted.");
-  if (size > ZIP_MOST) throw new Error("This file is too large for this page.");
+  if (view.getUint16(at + 8, true) & 1) throw new ZipError("This archive is encrypted.");
+  if (size > ZIP_MOST) throw new ZipError(ZIP_LARGE);
   const start = header + 30 + view.getUint16(header + 26, true) + view.getUint16(header + 28, true);
-  if (start + packed > bytes.length) throw new Error(ZIP_BROKEN);
+  if (start + packed > bytes.length) throw new ZipError(ZIP_BROKEN);
   const content = await zipUnpack(bytes.subarray(start, start + packed), view.getUint16(at + 10, true), size);
-  if (content.length !== size || zipSum(content) !== view.getUint32(at + 16, true)) throw new Error(ZIP_BROKEN);
+  if (content.length !== size || zipSum(content) !== view.getUint32(at + 16, true)) throw new ZipError(ZIP_BROKEN);
   const name = new TextDecoder().decode(bytes.subarray(at + 46, at + 46 + letters));
   return { name, content, next: at + 46 + letters + view.getUint16(at + 30, true) + view.getUint16(at + 32, true) };
 }
@@ -113,7 +117,7 @@ async function zipEntries(bytes) {
   for (let k = 0, at = start, total = 0; k < count; k++) {
     const entry = await zipEntry(view, bytes, at);
     total += entry.content.length;
-    if (total > ZIP_MOST) throw new Error("This file is too large for this page.");
+    if (total > ZIP_MOST) throw new ZipError(ZIP_LARGE);
     files.set(entry.name, entry.content);
     at = entry.next;
   }
@@ -123,12 +127,11 @@ async function zipEntries(bytes) {
 /** Read all files of an archive; an Error says in one sentence why not.
  * @param {Uint8Array} bytes @returns {Promise<Map<string, Uint8Array>>} */
 export async function zipRead(bytes) {
-  if (bytes.length > ZIP_MOST) throw new Error("This file is too large for this page.");
+  if (bytes.length > ZIP_MOST) throw new ZipError(ZIP_LARGE);
   try {
     return await zipEntries(bytes);
   } catch (error) {
     // Offsets beyond the end, and streams that do not inflate.
-    const plain = error instanceof Error && error.constructor === Error;
-    throw plain ? error : new Error(ZIP_BROKEN);
+    throw error instanceof ZipError ? error : new ZipError(ZIP_BROKEN);
   }
 }

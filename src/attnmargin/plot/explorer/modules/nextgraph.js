@@ -8,13 +8,15 @@ import { tokenGraphs, tokenNext, tokenParse, tokenSplit } from "./tokengraph.js"
 /** @typedef {{x: number, y: number, w: number, h: number}} GraphBox  centre and half sizes */
 
 /** What the text field holds at first. */
-export const GRAPH_DEFAULT = `tea coffee milk please -> tea
-coffee tea please -> coffee
-coffee tea milk please -> tea
-milk water please -> milk
-tea milk thanks -> milk
-milk water thanks -> water`;
-const GRAPH_QUESTION = "water milk tea please";
+export const GRAPH_DEFAULT = [
+  "tea coffee milk please -> tea",
+  "coffee tea please -> coffee",
+  "coffee tea milk please -> tea",
+  "milk water please -> milk",
+  "tea milk thanks -> milk",
+  "milk water thanks -> water",
+].join("\n");
+const GRAPH_QUESTION = "coffee milk tea please";
 const GRAPH_ROW = 74, GRAPH_GAP = 16, GRAPH_WIDEST = 420;
 
 /** Half the width of the box of a token. @param {string} name */
@@ -147,7 +149,7 @@ export function graphScene(change) {
   let shown = null;
   let question = GRAPH_QUESTION;
   const lines = graphField("Contexts, and the token that came next: the last token of a context asks",
-    html("textarea", { rows: 8, spellcheck: "false" }), (graph) => { draw(graph); change({ graph }); });
+    html("textarea", { rows: 7, spellcheck: "false" }), (graph) => { draw(graph); change({ graph }); });
   const ask = graphField("What comes next after …", html("input", { spellcheck: "false", value: question }),
     (text) => { question = text; draw(shown ?? ""); });
   const problem = html("p", { class: "problem", role: "status" }), answer = html("p", { class: "answer", role: "status" });
@@ -170,5 +172,10 @@ export function graphScene(change) {
     html("p", { class: "hint" }, "An arrow A → B says: both stood in a context with this last token, and A came next. ",
       "Attention that learns to predict the next token keeps what is on top, and shares itself inside a dashed group."),
     html("div", { class: "fields" }, lines.element, html("div", {}, ask.element, answer, problem, example)), pictures);
-  return { element, update: ({ graph }) => { if (graph !== shown) draw(graph); } };
+  // A state without a text shows the example; a person may still empty the field.
+  const update = (/** @type {{graph: string}} */ { graph }) => {
+    const wanted = graph || (shown === "" ? "" : GRAPH_DEFAULT);
+    if (wanted !== shown) draw(wanted);
+  };
+  return { element, update };
 }
