@@ -21,19 +21,24 @@ from attnmargin.base.seeds import seed_of
 MODULES = Path(attnmargin.report.__file__).parent / "explorer" / "modules"
 KINDS = ("plain", "grid", "copies", "line", "no query", "parallel queries", "same query")
 # States of each kind: all in the Frobenius norm, the first ones in the others.
-EACH, IN_NORMS = 48, 6
+EACH, IN_NORMS = 40, 5
 POWERS = (1.1, 1.75, 3.0, 10.0)
 NORMS: tuple[str | float, ...] = ("nuc", *POWERS, "max", "spectral")
 # States have at most so many sequences, tokens and dimensions; all are padded to that.
 MOST = (5, 7, 4)
 # Selections that Python enumerates for one state.
-FEW = 250
+FEW = 150
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs node")
 
 
 def _doubles(x: Any) -> Tensor:
     return torch.tensor(np.asarray(x, np.float64))
+
+
+def _first(x: Tensor | None, *sizes: int) -> Tensor:
+    assert x is not None
+    return x[tuple(slice(size) for size in sizes)]
 
 
 @dataclass
@@ -68,9 +73,9 @@ class State:
         n, d = len(self.data["X"]), len(self.data["v"])
         T = max(len(tokens) for tokens in self.data["X"])
         full = self.padded
-        assert full.mask is not None and full.y is not None and full.v is not None
-        X, mask = full.X[:n, :T, :d], full.mask[:n, :T]
-        return am.AttentionData(X, full.z[:n, :d], full.y[:n], full.v[:d], mask)
+        parts = ((full.z, n, d), (full.y, n), (full.v, d), (full.mask, n, T))
+        z, y, v, mask = (_first(x, *sizes) for x, *sizes in parts)
+        return am.AttentionData(full.X[:n, :T, :d], z, y, v, mask.bool())
 
 
 def _draw(kind: str, trial: int) -> State:
@@ -133,7 +138,8 @@ def _node(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _problem(states: list[State]) -> am.MarginProblem:
     """The rows of all states as one batch."""
-    X, z, mask = (torch.stack([getattr(s.padded, name) for s in states]) for name in ("X", "z", "mask"))
+    parts = [(s.padded.X, s.padded.z, s.padded.mask) for s in states]
+    X, z, mask = map(torch.stack, zip(*parts, strict=True))
     selection = torch.zeros(len(states), MOST[0], dtype=torch.int64)
     for k, state in enumerate(states):
         selection[k, : len(state.selection)] = torch.tensor(state.selection)
@@ -154,7 +160,9 @@ def _answers(
 
 
 def _same(x: Any, y: Any, share: float = 1e-9) -> bool:
-    return np.allclose(np.asarray(x, float), np.asarray(y, float), rtol=share, atol=0, equal_nan=True)
+    return np.allclose(
+        np.asarray(x, float), np.asarray(y, float), rtol=share, atol=0, equal_nan=True
+    )
 
 
 def test_scores_and_optimal_tokens(states: list[State]) -> None:
@@ -173,10 +181,12 @@ def test_frobenius_solutions_are_those_of_python(states: list[State]) -> None:
     assert [own["status"] for own in found] == solution.status.tolist()
     W, dual = _answers(states, problem, found)
     good = torch.as_tensor(solution.status == "optimal")
-    assert 100 < int(good.sum()) < len(states) - 100
+    assert 90 < int(good.sum()) < len(states) - 90
     distance = (W - solution.W)[good].norm(dim=(-2, -1))
     assert bool((distance <= 1e-9 * solution.value[good]).all())
-    assert _same([own["margin"] for own in found], solution.margin.nan_to_num(0.0, math.inf))
+    margin = solution.margin.where(~solution.infeasible, 0.0)
+    for k in np.flatnonzero(solution.status != "inaccurate"):
+        assert _same(found[k]["margin"], margin[k])
     assert am.certify(problem, "fro", W, dual).status.tolist() == solution.status.tolist()
     doubtful = solution.doubtful.any(-1)
     assert int(doubtful.sum()) < 5
@@ -210,7 +220,7 @@ def test_a_planted_contradiction() -> None:
 
 def test_local_selections_are_those_of_python(states: list[State]) -> None:
     asked = [state for state in states if state.local]
-    assert len(asked) > 70
+    assert len(asked) > 40
     for state in asked:
         found, expected = state.answer["local"], am.selections.local_selections(state.small)
         own = {tuple(x["selection"]): x["margin"] for x in found["selections"]}
@@ -255,7 +265,7 @@ def test_max_and_spectral_by_their_certificate(
         upper = _value(norm, W[k])
         assert float(dual[k].min()) >= 0.0
         assert float(rows[k][problem.mask[k]].min()) >= 1.0 - 1e-12
-        assert _same(own["value"], upper) and _same(lower, upper)
+        assert _same([own["value"], lower], [upper, upper])
 
 
 def _in_norm(states: list[State], norm: str | float) -> tuple[list[State], list[dict[str, Any]]]:
@@ -266,7 +276,12 @@ def _in_norm(states: list[State], norm: str | float) -> tuple[list[State], list[
 
 def _value(norm: str, W: Tensor) -> float:
     singular = torch.linalg.svdvals(W)
-    values = {"max": W.abs().max(), "sum": W.abs().sum(), "spectral": singular[0], "nuc": singular.sum()}
+    values = {
+        "max": W.abs().max(),
+        "sum": W.abs().sum(),
+        "spectral": singular[0],
+        "nuc": singular.sum(),
+    }
     return float(values[norm])
 
 
@@ -275,7 +290,7 @@ def test_max_and_spectral_by_cvxpy(states: list[State], norm: str) -> None:
     cvxpy = pytest.importorskip("cvxpy")
     asked, found = _in_norm(states, norm)
     problem = _problem(asked)
-    for k in range(0, len(asked), 3):
+    for k in range(0, len(asked), 4):
         left, right = (x[k][problem.mask[k]].numpy() for x in (problem.left, problem.right))
         W = cvxpy.Variable(problem.shape)
         length = cvxpy.max(cvxpy.abs(W)) if norm == "max" else cvxpy.sigma_max(W)
