@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 import attnmargin as am
-import attnmargin.report
+import attnmargin.plot
 from attnmargin.base.seeds import seed_of
 
-MODULES = Path(attnmargin.report.__file__).parent / "explorer" / "modules"
+MODULES = Path(attnmargin.plot.__file__).parent / "explorer" / "modules"
 KINDS = ("plain", "grid", "copies", "line", "no query", "parallel queries", "same query")
 # States of each kind: all in the Frobenius norm, the first ones in the others.
 EACH, IN_NORMS = 40, 5
