@@ -209,6 +209,21 @@ def test_contradictions_have_few_rows(states: list[State]) -> None:
         assert sum(weights) == pytest.approx(1.0)
 
 
+def test_the_margin_by_hand() -> None:
+    """Two axes part the selected token from two others, and each needs one entry of W."""
+    data = {"X": [[[2, 0], [0, 0], [1, 0], [2, -9]]], "z": [[1, 0]], "y": [1], "v": [1, 1]}
+    asked = {"data": data, "selection": [0], "norms": list(NORMS), "local": True}
+    (answer,) = _node([asked])
+    assert answer["solution"]["W"] == pytest.approx([1.0, 0.0, 1 / 9, 0.0], abs=1e-15)
+    assert answer["solution"]["support"] == [False, True, True]
+    assert answer["solution"]["value"] == pytest.approx(math.hypot(1, 1 / 9), rel=1e-15)
+    values = [found["value"] for found in answer["norms"]]
+    own = {"nuc": math.hypot(1, 1 / 9), "spectral": math.hypot(1, 1 / 9), "max": 1.0}
+    expected = [own.get(str(p)) or (1 + 9.0 ** -float(p)) ** (1 / float(p)) for p in NORMS]
+    assert values == pytest.approx(expected, rel=1e-9)
+    assert [x["selection"] for x in answer["local"]["selections"]] == [[0]]
+
+
 def test_a_planted_contradiction() -> None:
     """The same tokens and query with both labels: one wants the order that the other forbids."""
     data = {"X": [[[1, 0], [0, 1]]] * 2, "z": [[1, 1]] * 2, "y": [1, -1], "v": [1, 0]}
@@ -246,6 +261,9 @@ def test_other_norms_as_python_solves_them(states: list[State], norm: str | floa
     assert [own["status"] for own in found] == solution.status.tolist()
     assert am.certify(problem, norm, W, dual).status.tolist() == solution.status.tolist()
     assert _same([own["value"] for own in found], solution.value, 2e-9)
+    known = torch.as_tensor(solution.status == "optimal") & ~solution.doubtful.any(-1)
+    for k in known.nonzero().flatten().tolist():
+        assert found[k]["support"] == solution.support[k, problem.mask[k]].tolist()
 
 
 @pytest.mark.parametrize(("norm", "dual_norm"), [("max", "sum"), ("spectral", "nuc")])
