@@ -209,6 +209,13 @@ def test_contradictions_have_few_rows(states: list[State]) -> None:
         assert sum(weights) == pytest.approx(1.0)
 
 
+def test_equal_scores_stay_equal() -> None:
+    data = {"X": [[[1e17, 1, -1e17], [0, 1, 0]]], "z": [[1, 0, 0]], "y": [1], "v": [1, 1, 1]}
+    (answer,) = _node([{"data": data, "selection": [0], "norms": [], "local": False}])
+    assert answer["scores"] == [[1, 1]]
+    assert answer["best"] == [0]
+
+
 def test_the_margin_by_hand() -> None:
     """Two axes part the selected token from two others, and each needs one entry of W."""
     data = {"X": [[[2, 0], [0, 0], [1, 0], [2, -9]]], "z": [[1, 0]], "y": [1], "v": [1, 1]}
@@ -264,6 +271,21 @@ def test_other_norms_as_python_solves_them(states: list[State], norm: str | floa
     known = torch.as_tensor(solution.status == "optimal") & ~solution.doubtful.any(-1)
     for k in known.nonzero().flatten().tolist():
         assert found[k]["support"] == solution.support[k, problem.mask[k]].tolist()
+
+
+@pytest.mark.parametrize("norm", ["nuc", *POWERS])
+def test_certificates_of_any_weights(states: list[State], norm: str | float) -> None:
+    """Half of W, but 0.9 of its first entry."""
+    asked, found = _in_norm(states, norm)
+    problem = _problem(asked)
+    W, dual = _answers(asked, problem, found)
+    W[:, 0, 0] *= 1.8
+    expected = am.certify(problem, norm, 0.5 * W, dual)
+    for k, own in enumerate(found):
+        if own["status"] == "optimal":
+            for name in ("primal", "lower", "upper"):
+                assert _same(own["certificate"][name], getattr(expected, name)[k])
+            assert own["certificate"]["gap"] == pytest.approx(float(expected.gap[k]), abs=1e-12)
 
 
 @pytest.mark.parametrize(("norm", "dual_norm"), [("max", "sum"), ("spectral", "nuc")])
