@@ -240,6 +240,7 @@ def compared(
     """Predict by both; check the selections, and return the verdicts that JavaScript weakens."""
     B = len(data.X)
     ours = am.predict(data, init=init, steps=steps, **settings)
+    assert ours.ending is not None
     tasks = [{"ask": "predict", "data": plain(data, k), "budget": steps,
               "settings": {**settings, "start": init[k].tolist()}}
              for k in range(B)]  # fmt: skip

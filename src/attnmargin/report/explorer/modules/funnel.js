@@ -1,7 +1,7 @@
 // Theorem B: the funnel around the direction of a selection. With the rows A_j = (x_iα − x_it) z_iᵀ
 // and the support S: W_mm = Σ_S λ_j A_j, K_SS λ = 1, Θ² = 1/Σλ, σ_j = ⟨A_j, W_mm⟩ = 1 + δ_j.
 
-import { cholesky, singularValues, solveCholesky } from "./algebra.js";
+import { choleskyFactor, singularValues, solveCholesky } from "./algebra.js";
 import { tokenRows } from "./rows.js";
 
 /** @typedef {import("./types.js").Matrix} Matrix */
@@ -109,7 +109,7 @@ export function buildFrame(own, selection, solution) {
   }
   const unit = support.map((a, j) => support.map((b, k) => a.gram[k] / (a.length * b.length)));
   const flat = Float64Array.from(unit.flat());
-  const factor = cholesky(flat);
+  const factor = choleskyFactor(flat);
   frame.usable = factor !== null;
   if (!factor) return frame;
   frame.factor = factor;
