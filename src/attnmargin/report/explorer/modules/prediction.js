@@ -5,6 +5,7 @@ import {
   provedAt, stayingLoss,
 } from "./guarantee.js";
 import { scoreRounding, scores, tokenRows } from "./rows.js";
+import { LOSSES } from "./softmax.js";
 import { advanceRun, pathLength, startRun } from "./training.js";
 
 /** @typedef {import("./types.js").Data} Data */
@@ -57,7 +58,7 @@ export function predictRun(data, settings, budget, solve) {
   const chosen = everywhere || (found.resting && directionOf(own, own.best).status === "infeasible")
     ? own.best : found.selection;
   return {
-    ...found, selection: givenTokens(own, chosen), verdict: everywhere ? "guaranteed" : verdictOf(own, found),
+    ...found, selection: givenTokens(own, chosen), verdict: everywhere ? "guaranteed" : verdictOf(own, run, found),
     steps: run.step, W: run.W,
   };
 }
@@ -119,7 +120,7 @@ function flowEnd(own, run) {
   const factors = parts.length > 1;
   const [{ x }, Q] = parts;
   const start = factors ? { K: x, Q: Q.x } : x;
-  let on = startRun(own.data, { ...settings, start, normalize: true });
+  const on = startRun(own.given, { ...settings, start, normalize: true });
   for (let phase = 0; phase < PHASES; phase++) {
     const length = pathLength(on, new Float64Array(x.length));
     on.settings.lr = Math.max(length / LONG_STEPS, LEAST_STEP);
@@ -132,7 +133,7 @@ function flowEnd(own, run) {
     if (isProvable(settings)) {
       const { theorem } = provedAt(own, a, on.W, 0, false);
       if (theorem) return theorem === "A" ? own.best : selection;
-    } else if (isBest && !own.tied && excessLoss(own, a) < stayingLoss(own, factors ? 0.5 : 1)) {
+    } else if (isBest && !own.tied && own.loss !== LOSSES.squared && excessLoss(own, a) < stayingLoss(own, factors ? 0.5 : 1)) {
       return selection;
     }
   }
@@ -159,9 +160,11 @@ function isRegular({ tokens, loss }) {
   return loss.falls(Math.min(...tokens.gamma), Math.max(...tokens.gamma));
 }
 
-/** @param {Case} own @param {Found} found @returns {Verdict} */
-function verdictOf(own, found) {
+/** @param {Case} own @param {Run} run @param {Found} found @returns {Verdict} */
+function verdictOf(own, run, found) {
   if (found.theorem) return "guaranteed from this start";
+  // No norm is known for mirror or other steepest descent on K and Q.
+  if (run.settings.parameter === "KQ" && own.norm !== "nuc") return "undecided";
   const calm = found.share > CLEAR_SHARE && !found.resting && !found.parted && found.early;
   const likely = (calm || (found.led && !found.parted)) && isRegular(own);
   return likely && locality(own, found.selection) === "local" ? "conjectured" : "undecided";
