@@ -107,20 +107,24 @@ export function recordSteps(budget) {
  * @param {{selection: Selection, settled: number, share: number}} found
  */
 function followedOn(own, run, { selection, settled, share }) {
-  const further = flowEnd(own, run);
-  if (!further || further.join() === selection.join()) return { selection, parted: false, led: !!further };
+  const { end, proved } = flowEnd(own, run);
+  const other = end.join() !== selection.join();
+  // What cannot be proved for other norms may still be seen: the flow leaves the selection.
+  const seen = other && !["fro", "nuc"].includes(String(own.norm));
+  if (!proved || !other) return { selection, parted: seen, led: proved };
   const stayed = settled <= SETTLED_SINCE * run.step && share > CLEAR_SHARE;
   const parted = stayed && locality(own, selection) !== "left";
-  return { selection: parted ? selection : further, parted, led: true };
+  return { selection: parted ? selection : end, parted, led: true };
 }
 
-/** @param {Case} own @param {Run} run @returns {Selection | null} */
+/** @param {Case} own @param {Run} run */
 function flowEnd(own, run) {
   const { settings, parts } = run;
   const factors = parts.length > 1;
   const [{ x }, Q] = parts;
   const start = factors ? { K: x, Q: Q.x } : x;
   const on = startRun(own.given, { ...settings, start, normalize: true });
+  let end = own.best;
   for (let phase = 0; phase < PHASES; phase++) {
     const length = pathLength(on, new Float64Array(x.length));
     on.settings.lr = Math.max(length / LONG_STEPS, LEAST_STEP);
@@ -128,16 +132,15 @@ function flowEnd(own, run) {
     on.settings.lr *= SHORTER;
     advanceRun(on, SHORT_STEPS);
     const a = caseLogits(own, on.W);
-    const { selection } = likeliest(own, a);
-    const isBest = selection.join() === own.best.join();
+    end = likeliest(own, a).selection;
     if (isProvable(settings)) {
       const { theorem } = provedAt(own, a, on.W, 0, false);
-      if (theorem) return theorem === "A" ? own.best : selection;
-    } else if (isBest && !own.tied && own.loss !== LOSSES.squared && excessLoss(own, a) < stayingLoss(own, factors ? 0.5 : 1)) {
-      return selection;
+      if (theorem) return { end: theorem === "A" ? own.best : end, proved: true };
+    } else if (end.join() === own.best.join() && !own.tied && own.loss !== LOSSES.squared) {
+      if (excessLoss(own, a) < stayingLoss(own, factors ? 0.5 : 1)) return { end, proved: true };
     }
   }
-  return null;
+  return { end, proved: false };
 }
 
 /** Whether nothing pulls away from a selection. @param {Case} own @param {Selection} selection
