@@ -208,7 +208,8 @@ export function findFunnel(frame, W, step, measured = false) {
       const found = F && holdsWith(frame, C, F, cut, step);
       if (!found) continue;
       const longest = measured ? longestCovered(frame, C, F, cut, step) : step;
-      return { proved: true, share: 1 / (1 + F.most), logGradient: logGradientBound(frame.rows, C, F), longest };
+      const logGradient = logGradientBound(frame.rows, C, F);
+      return { proved: true, share: 1 / (1 + F.most), logGradient, longest };
     }
   }
   return none;

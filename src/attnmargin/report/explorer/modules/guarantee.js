@@ -285,7 +285,8 @@ export function guaranteeAt(own, W, settings) {
   if (found?.theorem === "A") {
     const { longest, gradient } = found.level;
     const rate = longest / gradient;
-    return { level, selection: givenTokens(own, own.best), theorem: "A", longest, rate, share: found.level.share };
+    const [chosen, share] = [givenTokens(own, own.best), found.level.share];
+    return { level, selection: chosen, theorem: "A", longest, rate, share };
   }
   const chosen = givenTokens(own, selection);
   if (found?.theorem === "B") {

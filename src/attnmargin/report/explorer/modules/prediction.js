@@ -57,10 +57,8 @@ export function predictRun(data, settings, budget, solve) {
   const everywhere = fromEveryStart(own, run);
   const chosen = everywhere || (found.resting && directionOf(own, own.best).status === "infeasible")
     ? own.best : found.selection;
-  return {
-    ...found, selection: givenTokens(own, chosen), verdict: everywhere ? "guaranteed" : verdictOf(own, run, found),
-    steps: run.step, W: run.W,
-  };
+  const verdict = everywhere ? "guaranteed" : verdictOf(own, run, found);
+  return { ...found, selection: givenTokens(own, chosen), verdict, steps: run.step, W: run.W };
 }
 
 /** @typedef {ReturnType<typeof follow>} Found */
@@ -89,7 +87,8 @@ export function follow(own, run, budget) {
     if (!provable) continue;
     found.theorem = provedAt(own, a, run.W, lr, !normalize).theorem;
     if (found.theorem) {
-      return { ...found, since: moment, resting: false, selection: found.theorem === "A" ? own.best : selection };
+      const end = found.theorem === "A" ? own.best : selection;
+      return { ...found, since: moment, resting: false, selection: end };
     }
   }
   return found.resting ? found : { ...found, ...followedOn(own, run, found) };

@@ -42,7 +42,8 @@ import { balancedFactors, polarFactor } from "./singular.js";
 /**
  * @typedef {object} Measures
  * @property {number} loss  mean over sequences
- * @property {number} logExcess  log of the loss above that of the best tokens; it never underflows
+ * @property {number} logExcess  log of the loss above that of the best tokens, which never underflows;
+ *   NaN if the loss is lower, as (1 − u)² may be
  * @property {number} probability  largest attention, mean over sequences
  * @property {Selection} selection  most likely tokens
  * @property {number} logGradient  log ‖∇L‖_F in the trained weights
