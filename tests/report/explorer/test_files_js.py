@@ -11,6 +11,7 @@ import torch
 
 import attnmargin as am
 from attnmargin.cli.inputs import read_words
+from attnmargin.report.explorer.bundle import tour_steps
 from tests.report.explorer.pieces import ask, ask_one, needs_node
 
 pytestmark = needs_node
@@ -127,7 +128,7 @@ GOOD = {"X": np.ones((2, 3, 2)), "z": np.ones((2, 2))}
         ({"X": np.full((2, 3, 2), np.inf)}, "X holds a number that is not finite."),
         ({"mask": np.zeros((2, 3), dtype=bool)}, "Sequence 1 has no visible token."),
         ({"words": np.array(["a"])}, "words needs one name per token, shape (2, 3)."),
-        ({"X": np.ones((2, 300, 2))}, "this page shows at most 64 sequences of 128 tokens"),
+        ({"X": np.ones((2, 300, 2))}, "this page shows at most 400 tokens in all, of width"),
         ({"X": np.ones((2, 3), dtype=complex)}, "has entries of type c16; this page reads f4,"),
     ],
 )
@@ -299,6 +300,16 @@ def test_the_largest_state_fits_and_no_larger_one() -> None:
     )
     assert fits["state"] == large
     assert (too_wide["text"], too_long["text"]) == ("", "")
+
+
+def test_the_steps_of_the_tour_have_links() -> None:
+    states = []
+    for step in tour_steps():
+        state = STATE | {"words": None, "focus": 0} | step["state"]
+        states.append(state | {"start": step["state"].get("start", [0] * 4)})
+    found = ask(*[("link", {"state": state}) for state in states])
+    assert [own["state"] for own in found] == states
+    assert max(len(own["text"]) for own in found) < 1500
 
 
 def packed(state: dict[str, Any]) -> dict[str, Any]:
