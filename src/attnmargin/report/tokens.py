@@ -30,18 +30,20 @@ def importance_record(
 def deciding_sentence(record: dict[str, Any]) -> str:
     """Name the tokens that decide, and those that attention looks at first."""
     negative, positive = record["classes"]
+    clear = {key: _clear(record[key]) for key in ("positive", "negative")}
     parts = [
-        f"{_named(record[key])} most clearly for {name}"
-        for key, name in (("positive", positive), ("negative", negative))
-        if record[key]
+        f"{_names(rows)} {'speaks' if len(rows) == 1 else 'speak'} most clearly for {name}"
+        for rows, name in ((clear["positive"], positive), (clear["negative"], negative))
+        if rows
     ]
     if record.get("attended"):
         parts.append(f"trained attention weighs {_names(record['attended'])} most")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join(parts)}." if parts else "No token is more frequent in one of the classes."
 
 
-def _named(rows: list[dict[str, Any]]) -> str:
-    return f"{_names(rows)} {'speaks' if len(rows) == 1 else 'speak'}"
+def _clear(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the tokens that speak at least half as clearly as the first."""
+    return [row for row in rows if abs(row["difference"]) >= 0.5 * abs(rows[0]["difference"])]
 
 
 def _names(rows: list[dict[str, Any]]) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.prediction.prediction import Prediction
+from attnmargin.prediction.words import Words
 from attnmargin.report.explorer.bundle import asset, bundled, tour_steps
 from attnmargin.report.pages.html import json_script, page, write_page
 
@@ -45,6 +47,30 @@ def _check(data: AttentionData) -> None:
     if tokens > _TOKENS or data.d > _WIDTH:
         needs = f"at most {_TOKENS} tokens in all, of width at most {_WIDTH}"
         raise InputError("data", f"{tokens} tokens of width {data.d}", needs)
+
+
+def prediction_explorer(
+    prediction: Prediction, words: Words, begin: dict[str, Any] | None = None
+) -> str:
+    """Build the explorer for the run of a prediction; nothing if it cannot show that run.
+
+    With ``begin``, parts of the state that it begins with, it has the guided tour.
+    """
+    course = prediction.course
+    try:
+        state = explorer_state(prediction.data, words.names if words.spoken else None)
+    except InputError:
+        return ""
+    if prediction.head is not None or not isinstance(course.loss, str):
+        return ""
+    state["settings"] = {
+        "method": course.method, "parameter": course.parameter, "norm": "fro", "p": course.p,
+        "lr": float(course.lr), "normalize": course.normalize, "loss": course.loss,
+    }  # fmt: skip
+    if course.asked is not None:
+        K, *Q = course.init or ()
+        state["start"] = (K @ Q[0].mT if Q else K).double().flatten().tolist()
+    return explorer_part(state | (begin or {}), tour=begin is not None)
 
 
 def explorer_part(state: dict[str, Any] | None = None, tour: bool = True) -> str:

@@ -39,7 +39,11 @@ def first_picture(prediction: Prediction, words: Words, result: Confirmation | N
             title, _sentences(words, marks), tail, legend, folded("Scores of the words", *scores)
         )
     if drawn:
-        return section(title, plane_pictures(prediction, words, result), folded("Scores", *scores))
+        return section(
+            title,
+            plane_pictures(prediction, words, result),
+            folded("Scores of the tokens", *scores),
+        )
     return section(title, *scores)
 
 

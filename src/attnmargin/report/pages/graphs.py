@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attnmargin.base.words import counted
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import Automaton, margins
 from attnmargin.plot.graph_svg import graph_markup
@@ -14,12 +15,12 @@ from attnmargin.report.graphs import findings, prompt_marks
 from attnmargin.report.pages.coloured import marked_sentence
 from attnmargin.report.pages.html import (
     figure,
-    folded,
     json_script,
     page,
     paragraph,
     section,
     table,
+    terms,
     write_page,
 )
 from attnmargin.version import VERSION
@@ -83,7 +84,7 @@ def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Pat
         _next(record.get("next")),
         _drawings(graphs),
         _explorer(graphs, record["file"]),
-        section("The words used here", folded("In short", paragraph(_WORDS), paragraph(_LAYERS))),
+        terms(_WORDS, _LAYERS),
         f"<footer><p><small>{escape(_SOURCE)} attnmargin {VERSION}</small></p></footer>",
     ]
     return write_page(path, page(title, "".join(parts), _STYLE))
@@ -121,21 +122,22 @@ def _drawings(graphs: TokenGraphs) -> str:
     left = len(graphs) - len(shown)
     note = (
         f"Drawn are the most frequent last tokens whose graphs have at most {_LARGEST_DRAWING} "
-        f"tokens; the other {left:,} graphs can be looked through below."
+        f"tokens; the other {counted(left, 'graph')} can be looked through below."
         if left
         else ""
     )
     words = (
-        "From the first layer on top down, lines between layers; arrows that others imply are left "
-        f"out, and an arrow at a ring is one of the whole component. {note}"
+        "An arrow A → B: both stood in a sequence with this last token, and A came next. A dashed "
+        "ring is a component: none of its tokens has priority, and an arrow at the ring is one of "
+        "all of them. The first layer is on top; arrows that others imply are left out. "
+        f"{note}"
     )
     pictures = f'<div class="drawings">{"".join(shown)}</div>'
     return section("The graphs", pictures, paragraph(words, "legend"))
 
 
 def _count(graph: TokenGraph) -> str:
-    tokens, parts = len(graph.tokens), len(graph.layer)
-    return f"{tokens} token{'s' * (tokens > 1)}, {parts} component{'s' * (parts > 1)}"
+    return f"{counted(len(graph.tokens), 'token')}, {counted(len(graph.layer), 'component')}"
 
 
 def _explorer(graphs: TokenGraphs, file: str) -> str:

@@ -33,7 +33,7 @@ def table(head: list[str], rows: list[list[str]], wide: bool = False) -> str:
 
 def scrolling(content: str, name: str) -> str:
     """Let wide content scroll in a box of its own, which the keyboard reaches."""
-    label = f'role="region" aria-label="{escape(name)}"'
+    label = f'role="group" aria-label="{escape(name)}"'
     return f'<div class="scroll" tabindex="0" {label}>{content}</div>'
 
 
@@ -64,14 +64,21 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
-def folded(summary: str, *parts: str) -> str:
-    """Hide parts behind a line that opens them."""
-    return f"<details><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
+def folded(summary: str, *parts: str, printed: bool = False) -> str:
+    """Hide parts behind a line that opens them; on paper, show the parts or the line."""
+    kind = ' class="paper"' if printed else ""
+    return f"<details{kind}><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
 
 
 def paragraph(text: str, kind: str = "") -> str:
     """Build a paragraph of plain text."""
     return f"<p{f' class={kind!r}' if kind else ''}>{escape(text)}</p>"
+
+
+def terms(*texts: str) -> str:
+    """Explain, in the last section of a page, the words that it uses."""
+    inside = folded("In short", *map(paragraph, texts), printed=True)
+    return section("The words used here", inside)
 
 
 def json_script(name: str, value: Any) -> str:

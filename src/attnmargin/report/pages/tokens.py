@@ -9,7 +9,7 @@ import numpy as np
 from attnmargin.plot.cloud import cloud_svg
 from attnmargin.plot.importance import cloud_panels
 from attnmargin.report.pages.coloured import coloured_text
-from attnmargin.report.pages.html import folded, page, paragraph, section, table, write_page
+from attnmargin.report.pages.html import page, paragraph, section, table, terms, write_page
 from attnmargin.report.tokens import agreement_sentence, deciding_sentence, token_cells
 from attnmargin.text.tokens.importance import TokenImportance
 
@@ -32,10 +32,7 @@ def write_tokens(path: Path, found: TokenImportance, record: dict[str, Any]) -> 
     ]
     if found.run is not None:
         body.append(_tokens("Tokens that attention weighs most", record["attended"]))
-    body += [
-        _steps(record),
-        section("The words used here", folded("In short", paragraph(_summary(record)))),
-    ]
+    body += [_steps(record), terms(_summary(record))]
     return write_page(
         path, page(f"Which tokens decide: {Path(record['file']).name}", "".join(body))
     )
@@ -86,6 +83,8 @@ def _examples(found: TokenImportance) -> str:
         ]
         if shown:
             parts.append(f"<h3>Class {escape(name)}</h3>{''.join(shown)}")
+    if not parts:
+        return ""
     words = (
         "Texts whose tokens speak most clearly, as they are after cleaning; orange tokens speak "
         f"for {found.classes[1]}, blue ones for {found.classes[0]}."

@@ -28,7 +28,9 @@
  * @property {Float64Array} r  R⁻¹t
  */
 
-export const [SOLVED, INFEASIBLE, STALLED] = [0, 1, 2];
+export const SOLVED = 0;
+export const INFEASIBLE = 1;
+export const STALLED = 2;
 // A row closer than this to the span of the active rows depends on them.
 const DEPENDENT = 1e-11;
 // A dependent row that misses its bound by less is satisfied; a smaller coefficient is zero.

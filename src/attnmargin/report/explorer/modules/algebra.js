@@ -3,11 +3,13 @@
 /** Aᵀ of a square matrix. @param {Float64Array} A @returns {Float64Array} */
 export function transposed(A) {
   const n = Math.round(Math.sqrt(A.length));
-  return A.map((_, k) => A[(k % n) * n + Math.floor(k / n)]);
+  const T = new Float64Array(n * n);
+  for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) T[j * n + i] = A[i * n + j];
+  return T;
 }
 
 /** A B of square matrices. @param {Float64Array} A @param {Float64Array} B @returns {Float64Array} */
-export function times(A, B) {
+export function multiplied(A, B) {
   const n = Math.round(Math.sqrt(A.length));
   const C = new Float64Array(n * n);
   for (let i = 0; i < n; i++) {
@@ -74,7 +76,7 @@ export function singularValues(A) {
  * @param {Float64Array} A
  * @returns {Float64Array | null}
  */
-export function cholesky(A) {
+export function choleskyFactor(A) {
   const n = Math.round(Math.sqrt(A.length));
   const L = new Float64Array(n * n);
   for (let i = 0; i < n; i++) {

@@ -176,7 +176,7 @@ export function mountExplorer(root, options = {}) {
   root.replaceChildren(
     ...(tour ? [tour.element] : []),
     html("div", { class: "tabs", role: "tablist", "aria-label": "scene" }, ...tabs),
-    html("div", { class: "stage" }, html("div", { class: "scene" }, ...Object.values(parts), controls), side),
+    html("div", { class: "stage" }, html("div", { class: "scene" }, ...Object.values(parts)), side, controls),
     files.element,
   );
   change({});
@@ -191,7 +191,7 @@ export function mountExplorer(root, options = {}) {
 
   /** Data follow from the sentences in their scene; a start of another width begins at zero. */
   function withData(/** @type {State} */ next, /** @type {Partial<State>} */ part) {
-    if (next.scene === "sentences" && (part.sentences || part.scene)) {
+    if (next.scene === "sentences" && (part.sentences || part.scene || !next.sentences.length)) {
       if (!next.sentences.length) next.sentences = SENTENCES_DEFAULT;
       Object.assign(next, sentencesData(next.sentences));
     }

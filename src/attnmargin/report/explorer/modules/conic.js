@@ -4,7 +4,7 @@
 //
 // with the scaling of Nesterov and Todd and Mehrotra's corrector; its dual is max hᵀz, Gᵀz = c.
 
-import { cholesky, jacobi, solveCholesky, times, transposed } from "./algebra.js";
+import { choleskyFactor, jacobi, multiplied, solveCholesky, transposed } from "./algebra.js";
 
 /**
  * @typedef {object} Program
@@ -29,10 +29,8 @@ import { cholesky, jacobi, solveCholesky, times, transposed } from "./algebra.js
  * @property {Float64Array} lambda  (l + n)
  */
 
-// Share of the way to the boundary, the most steps, and corrections of each.
-const [INSIDE, ROUNDS, REFINED] = [0.99, 60, 2];
-// The diagonal of Newton's matrix is raised by the first share, by more if that fails, up to the second.
-const [TINY, RAISED] = [1e-15, 1e-6];
+// Share of the way to the boundary, the most steps, the most corrections of each, and their goal.
+const [INSIDE, ROUNDS, REFINED, FINE_ENOUGH] = [0.99, 60, 6, 1e-14];
 
 /** @param {Float64Array} a @param {Float64Array} b */
 function inner(a, b) {
@@ -44,7 +42,7 @@ function inner(a, b) {
 /** Gx. @param {Float64Array[]} G @param {Float64Array} x */
 function combined(G, x) {
   const out = new Float64Array(G[0].length);
-  G.forEach((column, i) => column.forEach((v, k) => { out[k] += v * x[i]; }));
+  for (let i = 0; i < x.length; i++) for (let k = 0; k < out.length; k++) out[k] += G[i][k] * x[i];
   return out;
 }
 
@@ -56,7 +54,7 @@ function congruent(/** @type {Program} */ { l }, /** @type {Float64Array} */ v,
   /** @type {(k: number) => number} */ factor, /** @type {Float64Array} */ L) {
   const out = new Float64Array(v.length);
   for (let k = 0; k < l; k++) out[k] = v[k] * factor(k);
-  const M = times(times(L, v.subarray(l)), transposed(L));
+  const M = multiplied(multiplied(L, v.subarray(l)), transposed(L));
   transposed(M).forEach((x, k) => { out[l + k] = (x + M[k]) / 2; });
   return out;
 }
@@ -65,11 +63,11 @@ function congruent(/** @type {Program} */ { l }, /** @type {Float64Array} */ v,
 function scaling({ l, n }, { s, z }) {
   const [w, lambda] = [new Float64Array(l), new Float64Array(l + n)];
   for (let k = 0; k < l; k++) [w[k], lambda[k]] = [Math.sqrt(s[k] / z[k]), Math.sqrt(s[k] * z[k])];
-  const [L, K] = [cholesky(s.subarray(l)), cholesky(z.subarray(l))];
+  const [L, K] = [choleskyFactor(s.subarray(l)), choleskyFactor(z.subarray(l))];
   if (!L || !K) return null;
-  const { US, s: sigma } = jacobi(times(transposed(K), L));
+  const { US, s: sigma } = jacobi(multiplied(transposed(K), L));
   lambda.set(sigma, l);
-  const inverse = times(transposed(US), transposed(K)).map((v, k) => v / sigma[Math.floor(k / n)] ** 1.5);
+  const inverse = multiplied(transposed(US), transposed(K)).map((v, k) => v / sigma[Math.floor(k / n)] ** 1.5);
   return { w, inverse, lambda };
 }
 
@@ -82,9 +80,9 @@ function divided({ l, n }, lambda, /** @type {Float64Array} */ r) {
 }
 
 /** ½(uv + vu), entry by entry on the numbers. @param {Program} P @param {Float64Array} u @param {Float64Array} v */
-function product({ l }, u, v) {
+function jordanProduct({ l }, u, v) {
   const out = u.map((a, k) => a * v[k]);
-  const M = times(u.subarray(l), v.subarray(l));
+  const M = multiplied(u.subarray(l), v.subarray(l));
   const T = transposed(M);
   for (let k = 0; k < M.length; k++) out[l + k] = (M[k] + T[k]) / 2;
   return out;
@@ -108,6 +106,26 @@ function longest({ l, n }, lambda, /** @type {Float64Array} */ u) {
   return least < 0 ? -1 / least : Infinity;
 }
 
+/** L with L Lᵀ = GᵀG, without that product, whose condition is squared. @param {Float64Array[]} G */
+function triangular(G) {
+  const [N, Q] = [G.length, G.map((column) => column.slice())];
+  const L = new Float64Array(N * N);
+  for (let i = 0; i < N; i++) {
+    for (let round = 0; round < 2; round++) {
+      for (let j = 0; j < i; j++) {
+        const share = inner(Q[i], Q[j]);
+        L[i * N + j] += share;
+        for (let k = 0; k < Q[i].length; k++) Q[i][k] -= share * Q[j][k];
+      }
+    }
+    const norm = Math.sqrt(inner(Q[i], Q[i]));
+    if (!(norm > 0)) return null;
+    L[i * N + i] = norm;
+    for (let k = 0; k < Q[i].length; k++) Q[i][k] /= norm;
+  }
+  return L;
+}
+
 /**
  * Newton's directions from a point: a function of r that makes s∘z, scaled, equal to Λ² + r, and s
  * and z feasible; u and v are ds and dz, scaled. Null if rounding forbids them.
@@ -119,14 +137,7 @@ function directions(P, { x, s, z }, at) {
   const inside = (/** @type {Float64Array} */ v) => congruent(P, v, (k) => 1 / at.w[k], at.inverse);
   const outside = (/** @type {Float64Array} */ v) => congruent(P, v, (k) => 1 / at.w[k], transposed(at.inverse));
   const scaled = G.map(inside);
-  const H = new Float64Array(N * N);
-  scaled.forEach((a, i) => scaled.forEach((b, j) => {
-    if (j <= i) H[i * N + j] = H[j * N + i] = inner(a, b);
-  }));
-  let L = null;
-  for (let raise = TINY; !L && raise < RAISED; raise *= 100) {
-    L = cholesky(H.map((v, k) => (k % (N + 1) === 0 ? v * (1 + raise) : v)));
-  }
+  const L = triangular(scaled);
   const want = image(P, x);
   const gap = s.map((v, k) => v - want[k]);
   const missing = inside(gap);
@@ -137,6 +148,7 @@ function directions(P, { x, s, z }, at) {
     const [dx, dz, u] = [new Float64Array(N), new Float64Array(s.length), new Float64Array(s.length)];
     for (let round = 0; round <= REFINED; round++) {
       const right = free.map((v, i) => inner(G[i], dz) - v);
+      if (round > 0 && right.every((v) => Math.abs(v) < FINE_ENOUGH)) break;
       if (round === 0) scaled.forEach((column, i) => { right[i] += inner(column, t); });
       const more = solveCholesky(L, right);
       const part = combined(scaled, more);
@@ -161,7 +173,7 @@ function step(P, point) {
   const reach = Math.min(1, longest(P, lambda, first.u), longest(P, lambda, first.v));
   const mu = lambda.reduce((sum, x) => sum + x * x, 0) / lambda.length;
   const centre = diagonal(P, lambda, () => (1 - reach) ** 3 * mu);
-  const second = product(P, first.u, first.v);
+  const second = jordanProduct(P, first.u, first.v);
   const move = solve(down.map((v, k) => v + centre[k] - second[k]));
   if (!move) return null;
   const [p, q] = [move.u, move.v].map((u) => Math.min(1, INSIDE * longest(P, lambda, u)));

@@ -19,8 +19,9 @@ import { certify } from "./certificate.js";
  * @property {number} gap  relative duality gap; infinite if infeasible
  */
 
-// Largest gap and violation of an answer that is called optimal.
-const EXACT = 1e-12;
+// Largest gap and violation of an answer that is called optimal. A proof must cancel up to this
+// share of the norm that its most demanding row needs by itself.
+const [EXACT, CANCELS] = [1e-12, 64 * Number.EPSILON];
 
 /**
  * Write left ⊗ z as one vector per row, and scale.
@@ -37,6 +38,19 @@ export function vectorRows(rows, queries) {
   return system(d * d, A, new Float64Array(rows.left.length).fill(1));
 }
 
+/** Whether the rows of a proof add up to 0 ≥ 1. @param {System} P @param {Basis} S */
+function cancels({ D, A, b }, { k, row, dual }) {
+  const total = new Float64Array(D);
+  let [gain, single] = [0, 0];
+  for (let a = 0; a < k; a++) {
+    const own = A.subarray(row[a] * D, row[a] * D + D);
+    own.forEach((x, c) => { total[c] += dual[a] * x; });
+    gain += dual[a] * b[row[a]];
+    if (dual[a] > 0) single = Math.max(single, b[row[a]] / (Math.hypot(...own) || Infinity));
+  }
+  return Math.hypot(...total) * single <= CANCELS * gain;
+}
+
 /** The answer to an infeasible problem, from the basis that proves it. @param {System} P @param {Basis} S */
 function contradicted(P, S) {
   const dual = new Float64Array(P.b.length);
@@ -44,8 +58,9 @@ function contradicted(P, S) {
   const sum = dual.reduce((total, x) => total + x, 0);
   const W = new Float64Array(P.D).fill(NaN);
   const support = Array.from(dual, (x) => x > 0);
-  const numbers = { value: NaN, margin: 0, gap: Infinity };
-  return { status: /** @type {const} */ ("infeasible"), W, dual: dual.map((x) => x / sum), support, ...numbers };
+  /** @type {"infeasible" | "inaccurate"} */
+  const status = cancels(P, S) ? "infeasible" : "inaccurate";
+  return { status, W, dual: dual.map((x) => x / sum), value: NaN, margin: 0, support, gap: Infinity };
 }
 
 /**

@@ -1,5 +1,5 @@
 // What is known of a state at once: scores, the end of the run, its direction, margin and rivals.
-/** @import { Selection } from "./types.js" */
+/** @import { Data, Selection } from "./types.js" */
 /** @import { Settings, State } from "./state.js" */
 /** @import { Demand, Solution } from "./frobenius.js" */
 /** @import { LocalSelection } from "./selections.js" */
@@ -10,6 +10,8 @@ import { solveNorm } from "./norms.js";
 import { predictRun } from "./prediction.js";
 import { optimalTokens, scores, tokenRows } from "./rows.js";
 import { localSelections } from "./selections.js";
+
+const SEARCH = 600;
 
 /**
  * `shown` is the selection whose direction is drawn: what the run ends in, or what a person asks for.
@@ -40,6 +42,16 @@ export function runSettings(state, settings) {
 }
 
 /**
+ * Steps of the search for stable selections that take about 10 µs per step of the run's budget.
+ * @param {Data} data
+ * @param {number} budget
+ */
+function workFor({ X, v }, budget) {
+  const rows = X.reduce((sum, tokens) => sum + tokens.length, 0);
+  return Math.ceil((budget * SEARCH) / (rows * v.length ** 2));
+}
+
+/**
  * Look at a state.
  * @param {State} state
  * @param {Selection | null} asked a selection to show instead of what the run ends in
@@ -57,7 +69,7 @@ export function lookAt(state, asked, budget) {
   solution.support.forEach((holds, m) => {
     if (holds) support[rows.sequence[m]][rows.other[m]] = true;
   });
-  const { selections, complete } = localSelections(data);
+  const { selections, complete } = localSelections(data, workFor(data, budget));
   return {
     scores: scores(data), best: optimalTokens(data), endings, shown, solution, support,
     demands: solution.status === "infeasible" ? contradiction(rows, solution.dual) : [],

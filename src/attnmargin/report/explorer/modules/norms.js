@@ -1,8 +1,9 @@
 // The margin problem in other norms: the direction of each optimiser, with a certificate.
 
+import { advance, emptyBasis, slackOf } from "./activeset.js";
 import { certify, normOf, rowValues } from "./certificate.js";
 import { solveProgram } from "./conic.js";
-import { solveRows } from "./frobenius.js";
+import { solveRows, vectorRows } from "./frobenius.js";
 import { solvePower } from "./powers.js";
 import { tokenRows } from "./rows.js";
 
@@ -12,20 +13,20 @@ import { tokenRows } from "./rows.js";
 /** @typedef {import("./rows.js").Rows} Rows */
 /** @typedef {import("./certificate.js").Norm} Norm */
 /** @typedef {import("./frobenius.js").Solution} Solution */
-/** @typedef {import("./conic.js").Point} Point */
-/** @typedef {import("./conic.js").Program} Program */
+/** @typedef {import("./activeset.js").System} System */
 /** @typedef {(W: Matrix, dual: Float64Array) => boolean} Look  looks at an answer and says when to end */
 
 /**
- * @typedef {object} Flat  rows a_m · w ≥ 1 as vectors
+ * @typedef {object} Flat  rows a_m · w ≥ b_m of about unit length, whose Frobenius solution has it too
  * @property {number} d
  * @property {number} D
  * @property {number} M
  * @property {Float64Array} A
+ * @property {Float64Array} b
  */
 
 // Gap at which to end, and the largest that is called optimal.
-const [ENOUGH, GOOD] = [1e-13, 1e-9];
+const [ENOUGH, GOOD] = [1e-12, 1e-9];
 // A row within this share of the least one holds with equality.
 const HOLDS = 1e-6;
 
@@ -50,50 +51,49 @@ function ones(n, place, value) {
 /** @param {[number, number][]} entries @param {number} by */
 const shifted = (entries, by) => entries.map(([k, x]) => /** @type {[number, number]} */ ([k + by, x]));
 
-/** Nuclear: max Σλ over λ ≥ 0, ‖Aᵀλ‖ ≤ 1 in the spectral norm. @param {Flat} F @param {Look} look */
-function nuclear({ d, D, M, A }, look) {
+/** Nuclear: max bᵀλ over λ ≥ 0, ‖Aᵀλ‖ ≤ 1 in the spectral norm. @param {Flat} F @param {Look} look */
+function nuclear({ d, D, M, A, b }, look) {
   const n = 2 * d;
   const G = Array.from({ length: M }, (_, m) => {
     const row = [...A.subarray(m * D, m * D + D)].flatMap((x, k) => shifted(off(d, k, x), M));
     return sparse(M + n * n, [[m, 1], ...row]);
   });
-  const program = { l: M, n, c: new Float64Array(M).fill(-1), G, h: sparse(M + n * n, ones(n, M, -1)) };
+  const program = { l: M, n, c: b.map((x) => -x), G, h: sparse(M + n * n, ones(n, M, -1)) };
   const W = (/** @type {Float64Array} */ z) => new Float64Array(D).map((_, k) => -2 * z[M + off(d, k, 1)[0][0]]);
   solveProgram(program, ({ x, z }) => look(W(z), x));
 }
 
-/** Spectral: min t over A W ≥ 1, [tI W; Wᵀ tI] ⪰ 0. @param {Flat} F @param {Look} look */
-function spectral({ d, D, M, A }, look) {
+/** Spectral: min t over A W ≥ b, [tI W; Wᵀ tI] ⪰ 0. @param {Flat} F @param {Look} look */
+function spectral({ d, D, M, A, b }, look) {
   const n = 2 * d;
   const G = Array.from({ length: D }, (_, k) => {
     const column = Array.from({ length: M }, (_, m) => /** @type {[number, number]} */ ([m, A[m * D + k]]));
     return sparse(M + n * n, [...column, ...shifted(off(d, k, 1), M)]);
   });
   G.push(sparse(M + n * n, ones(n, M, 1)));
-  const h = new Float64Array(M + n * n).fill(1, 0, M);
+  const h = sparse(M + n * n, [...b.entries()]);
   const program = { l: M, n, c: sparse(D + 1, [[D, 1]]), G, h };
   solveProgram(program, ({ x, z }) => look(x.slice(0, D), z.slice(0, M)));
 }
 
-/** Largest entry: min t over A W ≥ 1, t ± W_k ≥ 0. @param {Flat} F @param {Look} look */
-function largest({ D, M, A }, look) {
+/** Largest entry: min t over A W ≥ b, t ± W_k ≥ 0. @param {Flat} F @param {Look} look */
+function largest({ D, M, A, b }, look) {
   const l = M + 2 * D;
   const G = Array.from({ length: D }, (_, k) => {
     const column = Array.from({ length: M }, (_, m) => /** @type {[number, number]} */ ([m, A[m * D + k]]));
     return sparse(l, [...column, [M + k, 1], [M + D + k, -1]]);
   });
   G.push(new Float64Array(l).fill(1, M));
-  const program = { l, n: 0, c: sparse(D + 1, [[D, 1]]), G, h: new Float64Array(l).fill(1, 0, M) };
+  const program = { l, n: 0, c: sparse(D + 1, [[D, 1]]), G, h: sparse(l, [...b.entries()]) };
   solveProgram(program, ({ x, z }) => look(x.slice(0, D), z.slice(0, M)));
 }
 
-/** The method of a norm. @param {Norm} norm @param {Flat} F @param {Look} look @param {Solution} start */
-function run(norm, F, look, { W, dual, value }) {
+/** The method of a norm. @param {Norm} norm @param {Flat} F @param {Float64Array} dual @param {Look} look */
+function run(norm, F, dual, look) {
   if (norm === "nuc") return nuclear(F, look);
   if (norm === "spectral") return spectral(F, look);
   if (norm === "max") return largest(F, look);
-  const state = { w: W.map((x) => x / value), dual: dual.map((x) => x / value) };
-  return solvePower(F, Number(norm), state, (now) => look(now.w, now.dual));
+  return solvePower(F, Number(norm), dual, look);
 }
 
 /**
@@ -117,18 +117,25 @@ export function solveNorm(data, selection, norm) {
 export function solveRowsIn(norm, rows, queries) {
   const start = solveRows(rows, queries);
   if (norm === "fro" || norm === 2 || !(start.value > 0)) return start;
-  const [d, size] = [queries[0].length, start.value];
-  const A = rows.left.flatMap((left, m) => [...left].flatMap((x) => queries[rows.query[m]].map((z) => x * z * size)));
-  let best = start;
-  let waited = 0;
-  best = { ...start, gap: Infinity };
-  run(norm, { d, D: d * d, M: rows.left.length, A: Float64Array.from(A) }, (w, dual) => {
-    const found = answer(rows, queries, norm, w.map((x) => x * size), dual);
+  const [P, size] = [vectorRows(rows, queries), start.value];
+  const F = { d: queries[0].length, D: P.D, M: P.b.length, A: P.A, b: P.b.map((x) => x / size) };
+  let [best, waited] = [{ ...start, gap: Infinity }, 0];
+  run(norm, F, start.dual.map((x, m) => x * P.length[m]), (w, dual) => {
+    const W = projected(P, w.map((x) => x * size));
+    const found = answer(rows, queries, norm, W, dual.map((x, m) => x / P.length[m]));
     waited = found.gap < best.gap ? 0 : waited + 1;
     if (found.gap < best.gap) best = found;
     return best.gap < ENOUGH || (best.gap < GOOD && waited > 2);
-  }, start);
+  });
   return best;
+}
+
+/** Move w as little as possible so that all rows hold. @param {System} P @param {Float64Array} w */
+function projected(P, w) {
+  const S = emptyBasis(P.D, P.b.length);
+  const b = P.b.map((_, m) => -slackOf(P, m, w));
+  advance({ ...P, b }, S, Int32Array.from(b.keys()), b.length);
+  return w.map((x, c) => x + S.w[c]);
 }
 
 /**
@@ -147,5 +154,5 @@ function answer(rows, queries, norm, w, given) {
   const { gap, primal } = certify(rows, queries, norm, W, dual);
   const fine = least > 0 && gap <= GOOD && primal <= GOOD;
   const support = values.map((x) => x <= (1 + HOLDS) * least);
-  return { status: fine ? "optimal" : "inaccurate", W, dual, value, margin: 1 / value, support, gap: fine || gap < Infinity ? gap : Infinity };
+  return { status: fine ? "optimal" : "inaccurate", W, dual, value, margin: 1 / value, support, gap };
 }

@@ -16,5 +16,6 @@ export function startPage() {
     const state = decodeState(location.hash.slice(1));
     if (state) explorer.set(state);
   });
+  document.documentElement.classList.add("explored");
   Object.assign(window, { attnmargin: explorer });
 }

@@ -26,14 +26,15 @@ export function handleKey(handle) {
 }
 
 /**
- * All handles of a state, in the order of the tab key.
+ * All handles of a state, in the order of the tab key; the plane of wide tokens is that of one sequence.
  * @param {State} state
  * @returns {Handle[]}
  */
 export function handlesOf(state) {
-  const handles = state.data.X.flatMap((tokens, i) => [
+  const shared = state.data.v.length <= 2;
+  const handles = state.data.X.flatMap((tokens, i) => (shared || i === state.focus ? [
     ...tokens.map((_, t) => ({ kind: "token", i, t })), { kind: "query", i, t: 0 },
-  ]);
+  ] : []));
   return [...handles, { kind: "head", i: 0, t: 0 }, { kind: "start", i: state.focus, t: 0 }];
 }
 
