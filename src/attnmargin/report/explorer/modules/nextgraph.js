@@ -5,6 +5,7 @@ import { tokenGraphs, tokenNext, tokenParse, tokenSplit } from "./tokengraph.js"
 
 /** @typedef {import("./tokengraph.js").TokenGraph} TokenGraph */
 /** @typedef {import("./tokengraph.js").TokenNext} TokenNext */
+/** @typedef {import("./tokengraph.js").TokenSample} TokenSample */
 /** @typedef {{x: number, y: number, w: number, h: number}} Box  centre and half sizes */
 
 /** What the text field holds at first. */
@@ -16,7 +17,6 @@ export const GRAPH_DEFAULT = [
   "tea milk thanks -> milk",
   "milk water thanks -> water",
 ].join("\n");
-const QUESTION = "coffee milk tea please";
 const ROW = 74, GAP = 16, WIDEST = 420;
 
 /** Half the width of the box of a token. @param {string} name */
@@ -27,7 +27,7 @@ function halfWidth(name) {
 /** Places of tokens around the middle of their component. @param {TokenGraph} graph @param {number[]} part */
 function partOf(graph, part) {
   const wide = Math.max(...part.map((a) => halfWidth(graph.tokens[a]))), alone = part.length === 1;
-  const rx = alone ? 0 : Math.max(wide + 14, (part.length * wide) / 2.6), ry = alone ? 0 : Math.max(34, 11 * part.length);
+  const rx = alone ? 0 : Math.max(wide + 20, (part.length * wide) / 2.3), ry = alone ? 0 : Math.max(36, 14 * part.length);
   const angle = (/** @type {number} */ k) => 2 * Math.PI * (k / part.length) + (part.length === 2 ? 0 : -Math.PI / 2);
   const boxes = part.map((a, k) => ({ x: rx * Math.cos(angle(k)), y: ry * Math.sin(angle(k)), w: halfWidth(graph.tokens[a]), h: 14 }));
   return alone ? { boxes, w: wide, h: 14 } : { boxes, w: rx + wide + 12, h: (part.length === 2 ? 0 : ry) + 27 };
@@ -112,7 +112,10 @@ function drawing(graph, picked) {
 function layerWords(graph) {
   const names = graph.components.map((part) => part.map((a) => graph.tokens[a]).join(", ")).map((text, c) =>
     (graph.components[c].length > 1 ? `{${text}}` : text));
-  const layers = Array.from({ length: Math.max(...graph.layer) + 1 }, (_, l) => names.filter((_, c) => graph.layer[c] === l).join(" and "));
+  const layers = Array.from({ length: Math.max(...graph.layer) + 1 }, (_, l) => {
+    const own = names.filter((_, c) => graph.layer[c] === l), last = own[own.length - 1];
+    return own.length > 1 ? `${own.slice(0, -1).join(", ")} and ${last}` : last;
+  });
   return `After “${graph.last}”: ${layers.join(", then ")}`;
 }
 
@@ -134,11 +137,25 @@ export function graphSentence({ rule, tokens, beaten, strange }, last) {
   return `${names}: neither the graph nor the max-margin direction tells them apart, and the theory makes no prediction.${note}`;
 }
 
-/** @param {string} label @param {HTMLElement} field @param {(text: string) => void} write */
-function field(label, field, write) {
-  const own = /** @type {HTMLInputElement | HTMLTextAreaElement} */ (field);
-  own.addEventListener("input", () => write(own.value));
+/** @param {string} label @param {HTMLElement} input @param {(text: string) => void} typed */
+function field(label, input, typed) {
+  const own = /** @type {HTMLInputElement | HTMLTextAreaElement} */ (input);
+  own.addEventListener("input", () => typed(own.value));
   return { own, element: html("label", {}, html("span", {}, label), own) };
+}
+
+/** Write into a field, unless it says so already: the caret stays. @param {HTMLInputElement | HTMLTextAreaElement} own @param {string} text */
+function write(own, text) {
+  if (own.value !== text) own.value = text;
+}
+
+/** @param {TokenSample[]} samples @param {TokenGraph[]} graphs @param {string[]} context */
+function answered(samples, graphs, context) {
+  const known = new Set(samples.flatMap(({ tokens }) => tokens)), alien = context.find((name) => !known.has(name));
+  const last = context[context.length - 1];
+  if (alien !== undefined || !last) return { sentence: last ? `“${alien}” is in no line.` : "", last, picked: [] };
+  const found = tokenNext(graphs, context);
+  return { sentence: graphSentence(found, last), last, picked: found.tokens.map(([name]) => name) };
 }
 
 /** Show the graphs of a text; `change({graph})` is called after every edit of it.
@@ -147,26 +164,26 @@ function field(label, field, write) {
 export function graphScene(change) {
   /** @type {string | null} */
   let shown = null;
-  let question = QUESTION;
+  /** What a person asks; until then, the first context. @type {string | null} */
+  let question = null;
   const lines = field("Contexts, and the token that came next: the last token of a context asks",
     html("textarea", { rows: 7, spellcheck: "false" }), (graph) => { draw(graph); change({ graph }); });
-  const ask = field("What comes next after …", html("input", { spellcheck: "false", value: question }),
+  const ask = field("What comes next after …", html("input", { spellcheck: "false" }),
     (text) => { question = text; draw(shown ?? ""); });
   const problem = html("p", { class: "problem", role: "status" }), answer = html("p", { class: "answer", role: "status" });
   const pictures = html("div", { class: "drawings" });
-  const example = button("example", () => { draw(GRAPH_DEFAULT); change({ graph: GRAPH_DEFAULT }); });
+  const example = button("example", () => { question = null; draw(GRAPH_DEFAULT); change({ graph: GRAPH_DEFAULT }); });
   const draw = (/** @type {string} */ text) => {
-    const { samples, problems } = tokenParse(text), graphs = tokenGraphs(samples), context = tokenSplit(question);
+    const { samples, problems } = tokenParse(text), graphs = tokenGraphs(samples);
     shown = text;
-    if (lines.own.value !== text) lines.own.value = text;
+    write(lines.own, text);
+    write(ask.own, question ?? samples[0]?.tokens.join(" ") ?? "");
     const many = problems.length > 1 ? ` ${problems.length - 1} more are left out.` : "";
     problem.textContent = problems.length ? `${problems[0]}${many}` : "";
-    const known = new Set(samples.flatMap(({ tokens }) => tokens)), alien = context.find((name) => !known.has(name));
-    const found = context.length && alien === undefined ? tokenNext(graphs, context) : null, last = context[context.length - 1];
-    answer.textContent = found ? graphSentence(found, last) : alien === undefined ? "" : `“${alien}” is in no line.`;
-    const picked = (/** @type {string} */ name) => new Set(name === last ? found?.tokens.map(([token]) => token) : []);
-    pictures.replaceChildren(...graphs.map((graph) =>
-      html("figure", {}, drawing(graph, picked(graph.last)), html("figcaption", {}, layerWords(graph)))));
+    const found = answered(samples, graphs, tokenSplit(ask.own.value));
+    answer.textContent = found.sentence;
+    pictures.replaceChildren(...graphs.map((graph) => html("figure", {},
+      drawing(graph, new Set(graph.last === found.last ? found.picked : [])), html("figcaption", {}, layerWords(graph)))));
   };
   const element = html("section", { class: "graph-scene", "aria-label": "The graph of next tokens" },
     html("p", { class: "hint" }, "An arrow A → B says: both stood in a context with this last token, and A came next. ",
@@ -175,7 +192,9 @@ export function graphScene(change) {
   // A state without a text shows the example; a person may still empty the field.
   const update = (/** @type {{graph: string}} */ { graph }) => {
     const wanted = graph || (shown === "" ? "" : GRAPH_DEFAULT);
-    if (wanted !== shown) draw(wanted);
+    if (wanted === shown) return;
+    question = null;
+    draw(wanted);
   };
   return { element, update };
 }
