@@ -18,7 +18,7 @@ def explore(file: Path | None, html: Path, as_json: bool) -> int:
     FILE (.npz with X, z, y, v) is what the page begins with; without it, an example.
     """
     from attnmargin.cli.inputs import read_data
-    from attnmargin.report.explorer.page import write_explorer
+    from attnmargin.report.pages.explorer import write_explorer
 
     data, words = (None, None) if file is None else read_data(file, named=False)
     page = write_explorer(html, data, None if words is None else words.names)

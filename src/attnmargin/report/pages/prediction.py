@@ -24,8 +24,8 @@ from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.sentences import headline, norm_words, optimiser, reach, verdict_sentence
 from attnmargin.prediction.verdict import Verdict
 from attnmargin.prediction.words import Words, listing, name_tokens, selected_words
-from attnmargin.report.explorer.page import prediction_explorer
 from attnmargin.report.numbers import plain_number
+from attnmargin.report.pages.explorer import prediction_explorer
 from attnmargin.report.pages.first import first_picture, plane_section
 from attnmargin.report.pages.html import (
     cell,

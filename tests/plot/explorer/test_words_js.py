@@ -10,8 +10,8 @@ import torch
 
 import attnmargin as am
 from attnmargin.data.demo_reviews import EMBEDDINGS, REVIEWS, review_data
-from attnmargin.report.explorer.bundle import bundled
-from tests.report.explorer.pieces import NODE, ask, ask_one, needs_node
+from attnmargin.plot.explorer.bundle import bundled
+from tests.plot.explorer.pieces import NODE, ask, ask_one, needs_node
 
 pytestmark = needs_node
 

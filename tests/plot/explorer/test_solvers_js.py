@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 import attnmargin as am
-import attnmargin.report
+import attnmargin.plot
 from attnmargin.base.seeds import seed_of
 
-MODULES = Path(attnmargin.report.__file__).parent / "explorer" / "modules"
+MODULES = Path(attnmargin.plot.__file__).parent / "explorer" / "modules"
 KINDS = ("plain", "grid", "copies", "line", "no query", "parallel queries", "same query")
 # States of each kind: all in the Frobenius norm, the first ones in the others.
 EACH, IN_NORMS = 48, 6
@@ -133,7 +133,9 @@ def _node(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _problem(states: list[State]) -> am.MarginProblem:
     """The rows of all states as one batch."""
-    X, z, mask = (torch.stack([getattr(s.padded, name) for s in states]) for name in ("X", "z", "mask"))
+    X, z, mask = (
+        torch.stack([getattr(s.padded, name) for s in states]) for name in ("X", "z", "mask")
+    )
     selection = torch.zeros(len(states), MOST[0], dtype=torch.int64)
     for k, state in enumerate(states):
         selection[k, : len(state.selection)] = torch.tensor(state.selection)
@@ -154,7 +156,9 @@ def _answers(
 
 
 def _same(x: Any, y: Any, share: float = 1e-9) -> bool:
-    return np.allclose(np.asarray(x, float), np.asarray(y, float), rtol=share, atol=0, equal_nan=True)
+    return np.allclose(
+        np.asarray(x, float), np.asarray(y, float), rtol=share, atol=0, equal_nan=True
+    )
 
 
 def test_scores_and_optimal_tokens(states: list[State]) -> None:
@@ -266,7 +270,12 @@ def _in_norm(states: list[State], norm: str | float) -> tuple[list[State], list[
 
 def _value(norm: str, W: Tensor) -> float:
     singular = torch.linalg.svdvals(W)
-    values = {"max": W.abs().max(), "sum": W.abs().sum(), "spectral": singular[0], "nuc": singular.sum()}
+    values = {
+        "max": W.abs().max(),
+        "sum": W.abs().sum(),
+        "spectral": singular[0],
+        "nuc": singular.sum(),
+    }
     return float(values[norm])
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import attnmargin.report
+import attnmargin.plot
 
 NODE = shutil.which("node")
-MODULES = Path(attnmargin.report.__file__).parent / "explorer" / "modules"
+MODULES = Path(attnmargin.plot.__file__).parent / "explorer" / "modules"
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 

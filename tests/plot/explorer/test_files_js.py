@@ -11,8 +11,8 @@ import torch
 
 import attnmargin as am
 from attnmargin.cli.inputs import read_words
-from attnmargin.report.explorer.bundle import tour_steps
-from tests.report.explorer.pieces import ask, ask_one, needs_node
+from attnmargin.plot.explorer.bundle import tour_steps
+from tests.plot.explorer.pieces import ask, ask_one, needs_node
 
 pytestmark = needs_node
 

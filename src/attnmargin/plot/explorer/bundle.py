@@ -20,6 +20,7 @@ _INDENT = re.compile(r"\n\s+")
 _BLANKS = re.compile(r" ?([=*,;:{}()\[\]<>&|?!]+) ?")
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 _STEPS = "TOUR_STEPS = "
+_STYLES = ("style.css", "sentences.css", "nextgraph.css")
 
 
 @cache
@@ -36,7 +37,12 @@ def bundled(start: str) -> str:
 
 def asset(name: str) -> str:
     """Read a text file of the explorer."""
-    return (files("attnmargin.report.explorer") / name).read_text("utf-8")
+    return (files("attnmargin.plot.explorer") / name).read_text("utf-8")
+
+
+def styles() -> str:
+    """Return the style sheets of the explorer as one text."""
+    return "".join(map(asset, _STYLES))
 
 
 def tour_steps() -> list[dict[str, Any]]:
