@@ -25,6 +25,7 @@ from .graphs.collection import TokenGraphs as TokenGraphs
 from .graphs.collection import token_graphs as token_graphs
 from .graphs.cyclic import cyclic_correction as cyclic_correction
 from .graphs.problem import graph_problem as graph_problem
+from .margin import norms as norms
 from .margin.alternatives import Uniqueness as Uniqueness
 from .margin.alternatives import uniqueness as uniqueness
 from .margin.builders import embedding_problem as embedding_problem
@@ -52,6 +53,7 @@ from .solvers.entry import solve as solve
 from .solvers.path import solve_path as solve_path
 from .solvers.sequences.entry import solve_sequences as solve_sequences
 from .training import measures as measures
+from .training import methods as methods
 from .training.flow import gradient_flow as gradient_flow
 from .training.loop import train as train
 from .training.measures import bregman as bregman

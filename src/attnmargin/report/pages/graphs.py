@@ -1,6 +1,5 @@
-"""The page of token-priority graphs: drawings, an explorer for any size, and what comes next."""
+"""The page of token-priority graphs: drawings, a search for any size, and what comes next."""
 
-import json
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +15,7 @@ from attnmargin.report.graphs import findings, prompt_marks
 from attnmargin.report.pages.coloured import marked_sentence
 from attnmargin.report.pages.html import (
     figure,
+    json_script,
     page,
     paragraph,
     section,
@@ -145,10 +145,9 @@ def _explorer(graphs: TokenGraphs, file: str) -> str:
     carried, rest = _carried(graphs)
     names = [graphs.vocabulary.name(k) for k in range(graphs.K)]
     data = {"names": names, "graphs": carried, "rest": rest, "file": file}
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     options = "".join(f'<option value="{escape(names[g["last"]])}">' for g in carried)
     first = escape(names[carried[0]["last"]]) if carried else ""
-    script = files("attnmargin.report.pages").joinpath("explorer.js").read_text("utf-8")
+    script = files("attnmargin.report.pages").joinpath("graphs.js").read_text("utf-8")
     note = f"{len(rest):,} graphs are left out to keep this page small. " if rest else ""
     fields = (
         '<div class="ask"><label>last token<input id="last" list="lasts" value="' + first + '">'
@@ -169,8 +168,9 @@ def _explorer(graphs: TokenGraphs, file: str) -> str:
         '<div class="screen">'
         + section("Ask what comes next", ask)
         + section("Look through the graphs", paragraph(note) if note else "", fields)
-        + '</div><script type="application/json" id="graphs">'
-        + f"{text}</script><script>{script}</script>"
+        + "</div>"
+        + json_script("graphs", data)
+        + f"<script>{script}</script>"
     )
 
 

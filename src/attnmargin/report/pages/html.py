@@ -1,8 +1,10 @@
 """The building blocks of a page: frame, style, tables and figures."""
 
+import json
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from attnmargin.base.files import write_whole
 
@@ -77,6 +79,13 @@ def terms(*texts: str) -> str:
     """Explain, in the last section of a page, the words that it uses."""
     inside = folded("In short", *map(paragraph, texts), printed=True)
     return section("The words used here", inside)
+
+
+def json_script(name: str, value: Any) -> str:
+    """Put a value into a page as JSON; text that looks like a tag cannot end the script."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    inert = text.replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{inert}</script>'
 
 
 def write_page(path: Path, text: str) -> Path:

@@ -3,6 +3,7 @@
 import shlex
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -24,6 +25,7 @@ from attnmargin.prediction.sentences import headline, norm_words, optimiser, rea
 from attnmargin.prediction.verdict import Verdict
 from attnmargin.prediction.words import Words, listing, name_tokens, selected_words
 from attnmargin.report.numbers import plain_number
+from attnmargin.report.pages.explorer import prediction_explorer
 from attnmargin.report.pages.first import first_picture, plane_section
 from attnmargin.report.pages.html import (
     cell,
@@ -85,8 +87,9 @@ def prediction_page(
     result: Confirmation | None = None,
     command: str = "attnmargin predict data.npz --verify --html page.html",
     file: str = "data.npz",
+    begin: dict[str, Any] | None = None,
 ) -> str:
-    """Build a self-contained page about one instance."""
+    """Build a self-contained page about one instance; ``begin`` as in prediction_explorer."""
     words = words or name_tokens(prediction.data)
     title = headline(prediction, words)
     kind = str(prediction.verdict).split(" ")[0]
@@ -94,7 +97,7 @@ def prediction_page(
     optimal = prediction.solution.status == Status.OPTIMAL
     parts = [
         f'<p class="verdict {kind}">{verdict}</p>',
-        first_picture(prediction, words, result),
+        _first(prediction, words, result, begin),
         "" if result is None else _training(prediction, words, result),
         plane_section(prediction, words, result),
         _margin(prediction) if optimal else "",
@@ -116,9 +119,19 @@ def write_prediction(
     result: Confirmation | None = None,
     command: str = "attnmargin predict data.npz --verify --html page.html",
     file: str = "data.npz",
+    begin: dict[str, Any] | None = None,
 ) -> Path:
     """Write the page of a prediction; ``command`` reproduces it from ``file``."""
-    return write_page(path, prediction_page(prediction, words, result, command, file))
+    return write_page(path, prediction_page(prediction, words, result, command, file, begin))
+
+
+def _first(
+    prediction: Prediction, words: Words, result: Confirmation | None, begin: dict[str, Any] | None
+) -> str:
+    """Begin with the explorer; its picture stands still in print and where no script runs."""
+    still = first_picture(prediction, words, result)
+    moving = prediction_explorer(prediction, words, begin)
+    return f'{moving}<div class="still">{still}</div>' if moving else still
 
 
 def _margin(prediction: Prediction) -> str:
