@@ -66,7 +66,7 @@ def _sentences(words: Words, marks: list[list[Mark]]) -> str:
         for title, row in zip(words.titles, marks, strict=False)
         if row
     ]
-    return f'<div class="sentences">{"".join(rows)}</div>'
+    return f'<div class="texts">{"".join(rows)}</div>'
 
 
 def _sentence_legend(prediction: Prediction, result: Confirmation | None) -> str:
