@@ -43,6 +43,7 @@ STYLE = """
 .map span { display: grid; place-items: center; padding: 0 .25rem; }
 .map button { all: unset; box-sizing: border-box; min-width: 1.55rem; min-height: 1.7rem;
   text-align: center; cursor: pointer; border-radius: .2rem; border: 2px solid transparent;
+  print-color-adjust: exact;
   background: color-mix(in srgb, var(--warm) calc(var(--a) * 70%), var(--soft)); }
 .map button.below { background: color-mix(in srgb, var(--cool) calc(var(--a) * 70%), var(--soft)); }
 .map button:hover, .map button:focus-visible { border-color: currentColor; }
@@ -62,6 +63,7 @@ STYLE = """
   border-radius: .4rem; background: var(--soft); cursor: pointer; }
 @media (max-width: 40rem) { .map { font-size: .62rem; gap: 1px; min-width: 100%; }
   .map button { min-width: 1.35rem; } .map span { padding: 0 .1rem; } }
+@media print { .choice { display: none; } }
 """
 
 
