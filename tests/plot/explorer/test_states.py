@@ -35,13 +35,15 @@ _ANSWER = """([states, methods, steps]) => states.map(({data, selection, start, 
   const own = parts.solveRows(parts.tokenRows(data, selection), data.z);
   const local = parts.localSelections(data);
   const runs = Object.entries(methods).map(([name, settings]) => {
-    const given = name === "factors" ? {K: Float64Array.from(K), Q: Float64Array.from(Q)} : Float64Array.from(start);
-    const run = parts.startRun(data, {normalize: true, loss: "logistic", ...settings, start: given});
+    const matrix = (x) => Float64Array.from(x);
+    const given = name === "factors" ? {K: matrix(K), Q: matrix(Q)} : matrix(start);
+    const run = parts.startRun(data, {normalize: true, ...settings, start: given});
     parts.advanceRun(run, steps);
     return [...parts.runW(run)];
   });
   const locals = local.selections.map((one) => [one.selection, one.margin]);
-  return {status: own.status, W: [...own.W], margin: own.margin, support: own.support, complete: local.complete, locals, runs};
+  const {status, margin, support} = own;
+  return {status, margin, support, W: [...own.W], complete: local.complete, locals, runs};
 })"""
 
 
@@ -86,9 +88,7 @@ def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     context.close()
 
 
-def _trained(
-    data: am.AttentionData, starts: dict[str, Tensor], name: str
-) -> tuple[Tensor, Tensor]:
+def _trained(data: am.AttentionData, starts: dict[str, Tensor], name: str) -> tuple[Tensor, Tensor]:
     """Train; tell which runs do not amplify a change of the start in the 14th digit.
 
     Steps of a fixed length go to and fro where the loss is level, and may double any difference.
@@ -137,9 +137,7 @@ def test_states_agree(page: Any, shape: tuple[int, int, int]) -> None:
         assert int(steady.sum()) >= 0.8 * EACH, (name, int(steady.sum()))
 
 
-def test_dragging_a_token_redraws_in_time(
-    visit: Callable[..., Visit], tmp_path: Path
-) -> None:
+def test_dragging_a_token_redraws_in_time(visit: Callable[..., Visit], tmp_path: Path) -> None:
     """What a drag asks for is drawn within one frame; the median over 120 moves, generously."""
     own = visit(write_explorer(tmp_path / "page.html", am.random_data(4, 6, 2, name="drag")))
     times = own.page.evaluate(
