@@ -45,7 +45,7 @@ def asset(name: str) -> str:
 
 def styles() -> str:
     """Return the style sheets of the explorer as one text."""
-    return re.sub(r"\s*\n\s*", " ", "".join(map(asset, _STYLES)))
+    return " ".join("".join(map(asset, _STYLES)).split())
 
 
 def tour_steps() -> list[dict[str, Any]]:
