@@ -56,7 +56,8 @@ STYLE = """
 .query { border-left: .3rem solid var(--line); margin: 1rem 0; padding: .1rem 0 .1rem .8rem; }
 .query p { margin: .2rem 0; max-width: none; }
 .query .says { font-size: .9rem; }
-.words .on { margin-left: calc(-.15rem - 2px); padding-left: 0; }
+.words .on { margin-left: -2px; }
+.words .on:not(.wins, .guards) { margin-left: calc(-.15rem - 2px); padding-left: 0; }
 .walk { display: flex; gap: .5rem; align-items: center; flex-wrap: wrap; }
 .walk button { font: inherit; padding: .2rem .7rem; border: 1px solid var(--line); color: inherit;
   border-radius: .4rem; background: var(--soft); cursor: pointer; }

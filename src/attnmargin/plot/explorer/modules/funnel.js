@@ -1,8 +1,8 @@
 // Theorem B: the funnel around the direction of a selection. With the rows A_j = (x_iα − x_it) z_iᵀ
 // and the support S: W_mm = Σ_S λ_j A_j, K_SS λ = 1, Θ² = 1/Σλ, σ_j = ⟨A_j, W_mm⟩ = 1 + δ_j.
 
+import { choleskyFactor, singularValues, solveCholesky } from "./algebra.js";
 import { tokenRows } from "./rows.js";
-import { singularRange } from "./singular.js";
 
 /** @typedef {import("./types.js").Matrix} Matrix */
 
@@ -30,7 +30,7 @@ import { singularRange } from "./singular.js";
  * @property {boolean} usable  no obstacle is known
  * @property {FunnelRow[]} rows
  * @property {FunnelRow[]} support
- * @property {number[][]} factor  Cholesky factor of K_SS, for rows of length one
+ * @property {Matrix} factor  Cholesky factor of K_SS, for rows of length one
  * @property {number} least  least eigenvalue of that matrix
  * @property {number} theta2  Θ²
  * @property {number} spread  M
@@ -69,7 +69,7 @@ const [LEAST_OMEGA, LEAST_ROOM, LEAST_TAU, KEPT_RADIUS] = [0.05, 0.02, 0.1, 0.99
 const HALVINGS = 12;
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
-function product(a, b) {
+function innerProduct(a, b) {
   let sum = 0;
   for (let k = 0; k < a.length; k++) sum += a[k] * b[k];
   return sum;
@@ -100,19 +100,20 @@ export function buildFrame(own, selection, solution) {
   const support = rows.filter((row) => row.held);
   /** @type {Frame} */
   const frame = {
-    usable: optimal && support.length > 0, rows, support, factor: [], least: 0, theta2: 0,
+    usable: optimal && support.length > 0, rows, support, factor: new Float64Array(), least: 0, theta2: 0,
     spread: 0, count: own.tokens.n,
   };
   if (!frame.usable) return frame;
   for (const row of rows) {
-    row.gram = support.map((k) => product(row.left, k.left) * product(row.right, k.right));
+    row.gram = support.map((k) => innerProduct(row.left, k.left) * innerProduct(row.right, k.right));
   }
   const unit = support.map((a, j) => support.map((b, k) => a.gram[k] / (a.length * b.length)));
-  const factor = cholesky(unit);
+  const flat = Float64Array.from(unit.flat());
+  const factor = choleskyFactor(flat);
   frame.usable = factor !== null;
   if (!factor) return frame;
   frame.factor = factor;
-  frame.least = singularRange(unit)[0];
+  frame.least = Math.min(...singularValues(flat));
   setMultipliers(frame, unit);
   frame.theta2 = 1 / support.reduce((sum, row) => sum + row.dual, 0);
   frame.spread = spreadOf(frame);
@@ -140,46 +141,22 @@ function frameRows({ data, tokens, loss, copies, doubt }, selection) {
   });
 }
 
-/** The factor L of L Lᵀ; null if the matrix is not positive. @param {number[][]} M */
-function cholesky(M) {
-  /** @type {number[][]} */
-  const L = M.map((row) => row.map(() => 0));
-  for (let a = 0; a < M.length; a++) {
-    for (let b = 0; b <= a; b++) {
-      const rest = M[a][b] - product(L[a].slice(0, b), L[b]);
-      if (a === b && !(rest > 0)) return null;
-      L[a][b] = a === b ? Math.sqrt(rest) : rest / L[b][b];
-    }
-  }
-  return L;
-}
-
-/** Solve L x = b. @param {number[][]} L @param {number[]} b */
+/** Solve L x = b. @param {Matrix} L @param {number[]} b */
 function lowerSolved(L, b) {
-  /** @type {number[]} */
-  const x = [];
-  L.forEach((row, a) => x.push((b[a] - product(x, row)) / row[a]));
-  return x;
-}
-
-/** Solve Lᵀ x = b. @param {number[][]} L @param {number[]} b */
-function upperSolved(L, b) {
   const x = b.slice();
-  for (let a = L.length - 1; a >= 0; a--) {
-    x[a] /= L[a][a];
-    for (let k = 0; k < a; k++) x[k] -= L[a][k] * x[a];
+  for (let a = 0; a < x.length; a++) {
+    for (let k = 0; k < a; k++) x[a] -= L[a * x.length + k] * x[k];
+    x[a] /= L[a * x.length + a];
   }
   return x;
 }
 
 /** Solve K_SS λ = 1, refined once. @param {Frame} frame @param {number[][]} unit */
 function setMultipliers({ support, factor }, unit) {
-  const right = support.map((row) => 1 / row.length);
-  const x = upperSolved(factor, lowerSolved(factor, right));
-  const rest = right.map((value, a) => value - product(unit[a], x));
-  upperSolved(factor, lowerSolved(factor, rest)).forEach((more, a) => {
-    support[a].dual = (x[a] + more) / support[a].length;
-  });
+  const right = Float64Array.from(support, (row) => 1 / row.length);
+  const x = solveCholesky(factor, right);
+  const more = solveCholesky(factor, right.map((value, a) => value - innerProduct(unit[a], x)));
+  support.forEach((row, a) => (row.dual = (x[a] + more[a]) / row.length));
 }
 
 /** Set σ, δ and ‖A^⊥‖ of a row; returns false if it stands against the theorem.
@@ -187,8 +164,8 @@ function setMultipliers({ support, factor }, unit) {
  */
 function setMargin({ support, least, theta2 }, row, tight) {
   const dual = support.map((k) => k.dual);
-  const sigma = product(row.gram, dual);
-  const size = product(row.gram.map(Math.abs), dual.map(Math.abs));
+  const sigma = innerProduct(row.gram, dual);
+  const size = innerProduct(row.gram.map(Math.abs), dual.map(Math.abs));
   const unsure = FRAME_UNITS * EPS * Math.min(1 / least, 1e30) * size;
   row.sigma = row.held ? 1 : sigma - unsure;
   row.delta = row.held ? 0 : Math.max(row.sigma - 1, 0);
@@ -204,7 +181,7 @@ function spreadOf({ support, theta2 }) {
   const root = support.map((row) => Math.sqrt(Math.max(row.dual, 0)));
   const inner = support.map((row, a) => row.gram.map((x, b) => (x - theta2) * root[a] * root[b]));
   const size = Math.max(...inner.flat().map(Math.abs)) * inner.length;
-  return singularRange(inner)[1] + FRAME_UNITS * EPS * size;
+  return Math.max(...singularValues(Float64Array.from(inner.flat()))) + FRAME_UNITS * EPS * size;
 }
 
 /**
@@ -231,7 +208,8 @@ export function findFunnel(frame, W, step, measured = false) {
       const found = F && holdsWith(frame, C, F, cut, step);
       if (!found) continue;
       const longest = measured ? longestCovered(frame, C, F, cut, step) : step;
-      return { proved: true, share: 1 / (1 + F.most), logGradient: logGradientBound(frame.rows, C, F), longest };
+      const logGradient = logGradientBound(frame.rows, C, F);
+      return { proved: true, share: 1 / (1 + F.most), logGradient, longest };
     }
   }
   return none;
@@ -244,17 +222,17 @@ function setCentre({ rows, support, factor, least, theta2, count }, W) {
   const ideal = support.map((row) =>
     row.logKappa + Math.log(row.gap) + row.weight - Math.log(count * row.dual));
   const share = support.map((row) => row.dual * theta2);
-  const zeta = product(share, ideal);
+  const zeta = innerProduct(share, ideal);
   const own = support.map((row) => applied(row, W));
-  const g = product(share, own);
+  const g = innerProduct(share, own);
   const x = own.map((m, k) => (m - (g - zeta) - ideal[k]) / support[k].length);
   const half = lowerSolved(factor, x);
-  const inverse = upperSolved(factor, half).map((value, k) => value / support[k].length);
+  const inverse = solveCholesky(factor, Float64Array.from(x)).map((value, k) => value / support[k].length);
   const noise = POINT_UNITS * EPS / Math.max(least, 1e-30);
   for (const row of rows) {
     const unsure = POINT_UNITS * EPS * applied(row, W, Math.abs);
-    const size = product(row.gram.map(Math.abs), inverse.map(Math.abs));
-    row.base = applied(row, W) - product(row.gram, inverse) - unsure - noise * size - row.weight;
+    const size = innerProduct(row.gram.map(Math.abs), inverse.map(Math.abs));
+    row.base = applied(row, W) - innerProduct(row.gram, inverse) - unsure - noise * size - row.weight;
   }
   const lost = support.map((row) => POINT_UNITS * EPS * applied(row, W, Math.abs) / row.length);
   const rho = Math.hypot(...half) * (1 + noise) + Math.hypot(...lost) / Math.sqrt(least);

@@ -30,6 +30,7 @@ import { LOSSES, logitsAt, readTokens } from "./softmax.js";
 /**
  * Data whose runs are to be proved. Equal tokens of a sequence are one, with the attention of all.
  * @typedef {object} Case
+ * @property {Data} given
  * @property {Data} data  without copies
  * @property {number[][]} index  their tokens in the given data
  * @property {Float64Array} copies  log of how often each occurs
@@ -62,7 +63,7 @@ const PLAIN_ROOM = 2;
 
 /** The norm of the direction that a method implies. @param {Settings} settings @returns {NormName} */
 export function impliedNorm({ method = "gd", parameter = "W", p = 2, norm = "fro" }) {
-  if (method === "steepest") return norm;
+  if (method === "steepest" && norm !== "fro") return norm;
   if (method === "mirror" && p !== 2) return p;
   return parameter === "KQ" ? "nuc" : "fro";
 }
@@ -96,7 +97,7 @@ export function buildCase(given, settings, solve) {
   }));
   const tied = gamma.some((row, i) => row.filter((x) => x >= row[best[i]] - wide[i]).length > 1);
   return {
-    data, index, copies, tokens, loss: LOSSES[settings.loss ?? "logistic"], gaps, doubt, best, tied,
+    given, data, index, copies, tokens, loss: LOSSES[settings.loss ?? "logistic"], gaps, doubt, best, tied,
     norm: impliedNorm(settings), solve, solutions: new Map(), frames: new Map(),
   };
 }
@@ -284,7 +285,8 @@ export function guaranteeAt(own, W, settings) {
   if (found?.theorem === "A") {
     const { longest, gradient } = found.level;
     const rate = longest / gradient;
-    return { level, selection: givenTokens(own, own.best), theorem: "A", longest, rate, share: found.level.share };
+    const [chosen, share] = [givenTokens(own, own.best), found.level.share];
+    return { level, selection: chosen, theorem: "A", longest, rate, share };
   }
   const chosen = givenTokens(own, selection);
   if (found?.theorem === "B") {

@@ -5,6 +5,7 @@ import {
   provedAt, stayingLoss,
 } from "./guarantee.js";
 import { scoreRounding, scores, tokenRows } from "./rows.js";
+import { LOSSES } from "./softmax.js";
 import { advanceRun, pathLength, startRun } from "./training.js";
 
 /** @typedef {import("./types.js").Data} Data */
@@ -56,10 +57,8 @@ export function predictRun(data, settings, budget, solve) {
   const everywhere = fromEveryStart(own, run);
   const chosen = everywhere || (found.resting && directionOf(own, own.best).status === "infeasible")
     ? own.best : found.selection;
-  return {
-    ...found, selection: givenTokens(own, chosen), verdict: everywhere ? "guaranteed" : verdictOf(own, found),
-    steps: run.step, W: run.W,
-  };
+  const verdict = everywhere ? "guaranteed" : verdictOf(own, run, found);
+  return { ...found, selection: givenTokens(own, chosen), verdict, steps: run.step, W: run.W };
 }
 
 /** @typedef {ReturnType<typeof follow>} Found */
@@ -88,7 +87,8 @@ export function follow(own, run, budget) {
     if (!provable) continue;
     found.theorem = provedAt(own, a, run.W, lr, !normalize).theorem;
     if (found.theorem) {
-      return { ...found, since: moment, resting: false, selection: found.theorem === "A" ? own.best : selection };
+      const end = found.theorem === "A" ? own.best : selection;
+      return { ...found, since: moment, resting: false, selection: end };
     }
   }
   return found.resting ? found : { ...found, ...followedOn(own, run, found) };
@@ -106,20 +106,24 @@ export function recordSteps(budget) {
  * @param {{selection: Selection, settled: number, share: number}} found
  */
 function followedOn(own, run, { selection, settled, share }) {
-  const further = flowEnd(own, run);
-  if (!further || further.join() === selection.join()) return { selection, parted: false, led: !!further };
+  const { end, proved } = flowEnd(own, run);
+  const other = end.join() !== selection.join();
+  // What cannot be proved for other norms may still be seen: the flow leaves the selection.
+  const seen = other && !["fro", "nuc"].includes(String(own.norm));
+  if (!proved || !other) return { selection, parted: seen, led: proved };
   const stayed = settled <= SETTLED_SINCE * run.step && share > CLEAR_SHARE;
   const parted = stayed && locality(own, selection) !== "left";
-  return { selection: parted ? selection : further, parted, led: true };
+  return { selection: parted ? selection : end, parted, led: true };
 }
 
-/** @param {Case} own @param {Run} run @returns {Selection | null} */
+/** @param {Case} own @param {Run} run */
 function flowEnd(own, run) {
   const { settings, parts } = run;
   const factors = parts.length > 1;
   const [{ x }, Q] = parts;
   const start = factors ? { K: x, Q: Q.x } : x;
-  let on = startRun(own.data, { ...settings, start, normalize: true });
+  const on = startRun(own.given, { ...settings, start, normalize: true });
+  let end = own.best;
   for (let phase = 0; phase < PHASES; phase++) {
     const length = pathLength(on, new Float64Array(x.length));
     on.settings.lr = Math.max(length / LONG_STEPS, LEAST_STEP);
@@ -127,16 +131,15 @@ function flowEnd(own, run) {
     on.settings.lr *= SHORTER;
     advanceRun(on, SHORT_STEPS);
     const a = caseLogits(own, on.W);
-    const { selection } = likeliest(own, a);
-    const isBest = selection.join() === own.best.join();
+    end = likeliest(own, a).selection;
     if (isProvable(settings)) {
       const { theorem } = provedAt(own, a, on.W, 0, false);
-      if (theorem) return theorem === "A" ? own.best : selection;
-    } else if (isBest && !own.tied && excessLoss(own, a) < stayingLoss(own, factors ? 0.5 : 1)) {
-      return selection;
+      if (theorem) return { end: theorem === "A" ? own.best : end, proved: true };
+    } else if (end.join() === own.best.join() && !own.tied && own.loss !== LOSSES.squared) {
+      if (excessLoss(own, a) < stayingLoss(own, factors ? 0.5 : 1)) return { end, proved: true };
     }
   }
-  return null;
+  return { end, proved: false };
 }
 
 /** Whether nothing pulls away from a selection. @param {Case} own @param {Selection} selection
@@ -159,9 +162,11 @@ function isRegular({ tokens, loss }) {
   return loss.falls(Math.min(...tokens.gamma), Math.max(...tokens.gamma));
 }
 
-/** @param {Case} own @param {Found} found @returns {Verdict} */
-function verdictOf(own, found) {
+/** @param {Case} own @param {Run} run @param {Found} found @returns {Verdict} */
+function verdictOf(own, run, found) {
   if (found.theorem) return "guaranteed from this start";
+  // No norm is known for mirror or other steepest descent on K and Q.
+  if (run.settings.parameter === "KQ" && own.norm !== "nuc") return "undecided";
   const calm = found.share > CLEAR_SHARE && !found.resting && !found.parted && found.early;
   const likely = (calm || (found.led && !found.parted)) && isRegular(own);
   return likely && locality(own, found.selection) === "local" ? "conjectured" : "undecided";

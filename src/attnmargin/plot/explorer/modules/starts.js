@@ -1,6 +1,8 @@
 // Many starts W(0), and the selection that training from each ends in.
 
-import { SETTLED_SHARE, buildCase, caseLogits, givenTokens, isProvable, likeliest, provedAt } from "./guarantee.js";
+import {
+  SETTLED_SHARE, buildCase, caseLogits, givenTokens, isProvable, likeliest, provedAt,
+} from "./guarantee.js";
 import { AHEAD_SHARE, recordSteps } from "./prediction.js";
 import { advanceRun, pathLength, startRun } from "./training.js";
 

@@ -1,12 +1,13 @@
 // Training as `am.train` does it: gradient, mirror and steepest descent on W or on (K, Q).
 
+import { singularValues } from "./algebra.js";
 import { LOSSES, attentionAt, logitsAt, newSlope, readTokens, slopeAt } from "./softmax.js";
-import { balancedFactors, largestSingular, polarFactor } from "./singular.js";
+import { balancedFactors, polarFactor } from "./singular.js";
 
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./types.js").Matrix} Matrix */
 /** @typedef {import("./types.js").Selection} Selection */
-/** @typedef {{K: Float64Array, Q: Float64Array}} Factors  d × m each, W = K Qᵀ */
+/** @typedef {{K: Matrix, Q: Matrix}} Factors  W = K Qᵀ */
 
 /**
  * @typedef {object} Settings
@@ -21,11 +22,10 @@ import { balancedFactors, largestSingular, polarFactor } from "./singular.js";
  */
 
 /**
- * @typedef {object} Part  trained weights, rows × columns
+ * @typedef {object} Part  trained weights, d × d
  * @property {Float64Array} x
  * @property {Float64Array} y  ∇ψ(x) of mirror descent
  * @property {Float64Array} D  −∇L / e^{logScale}
- * @property {number} columns
  */
 
 /**
@@ -42,7 +42,8 @@ import { balancedFactors, largestSingular, polarFactor } from "./singular.js";
 /**
  * @typedef {object} Measures
  * @property {number} loss  mean over sequences
- * @property {number} logExcess  log of the loss above that of the best tokens; it never underflows
+ * @property {number} logExcess  log of the loss above that of the best tokens, which never underflows;
+ *   NaN if the loss is lower, as (1 − u)² may be
  * @property {number} probability  largest attention, mean over sequences
  * @property {Selection} selection  most likely tokens
  * @property {number} logGradient  log ‖∇L‖_F in the trained weights
@@ -70,9 +71,8 @@ export function startRun(data, settings) {
     x: x.slice(),
     y: x.map((value) => signedPower(value, power)),
     D: new Float64Array(x.length),
-    columns: x.length / d,
   });
-  const factors = "K" in start ? start : own.parameter === "KQ" ? balancedFactors(start, d) : null;
+  const factors = "K" in start ? start : own.parameter === "KQ" ? balancedFactors(start) : null;
   const parts = factors ? [part(factors.K), part(factors.Q)] : [part(/** @type {Matrix} */ (start))];
   const [W, D] = [new Float64Array(d * d), new Float64Array(d * d)];
   const run = { settings: own, tokens, slope: newSlope(tokens), parts, W, D, step: 0 };
@@ -102,11 +102,11 @@ export function runW(run) {
     W.set(parts[0].x);
     return W;
   }
-  const [{ x: K, columns: m }, { x: Q }] = parts;
+  const [{ x: K }, { x: Q }] = parts;
   for (let r = 0; r < d; r++) {
     for (let c = 0; c < d; c++) {
       let sum = 0;
-      for (let k = 0; k < m; k++) sum += K[r * m + k] * Q[c * m + k];
+      for (let k = 0; k < d; k++) sum += K[r * d + k] * Q[c * d + k];
       W[r * d + c] = sum;
     }
   }
@@ -118,11 +118,11 @@ export function runW(run) {
  */
 export function pathLength(run, y) {
   const { method, p, norm } = run.settings;
-  const [way, { columns }] = [run.parts[0].y.map((value, j) => value - y[j]), run.parts[0]];
+  const way = run.parts[0].y.map((value, j) => value - y[j]);
   if (method !== "steepest") return powerNorm(way, method === "mirror" ? p / (p - 1) : 2);
   if (norm === "fro") return frobeniusOf(way);
   if (norm === "max") return way.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  return largestSingular(way, columns);
+  return Math.max(...singularValues(way));
 }
 
 /** Attention of every token. @param {Run} run @returns {number[][]} */
@@ -190,14 +190,14 @@ function pullRun(run) {
     return;
   }
   const [K, Q] = run.parts;
-  const [d, m] = [T.d, K.columns];
+  const d = T.d;
   K.D.fill(0);
   Q.D.fill(0);
   for (let r = 0; r < d; r++) {
     for (let c = 0; c < d; c++) {
-      for (let k = 0; k < m; k++) {
-        K.D[r * m + k] += D[r * d + c] * Q.x[c * m + k];
-        Q.D[c * m + k] += D[r * d + c] * K.x[r * m + k];
+      for (let k = 0; k < d; k++) {
+        K.D[r * d + k] += D[r * d + c] * Q.x[c * d + k];
+        Q.D[c * d + k] += D[r * d + c] * K.x[r * d + k];
       }
     }
   }
@@ -265,7 +265,7 @@ function movePart(part, logScale, settings) {
  * @param {Part} part @param {string} norm
  */
 function steepen(part, norm) {
-  if (norm === "spectral") return polarFactor(part.D, part.columns);
+  if (norm === "spectral") return polarFactor(part.D);
   let size = 0;
   for (let j = 0; j < part.D.length; j++) {
     size += Math.abs(part.D[j]);
