@@ -54,9 +54,9 @@ def test_the_demo_page_has_every_part(
 ) -> None:
     prediction, text = demo[0], parsed(page)
     for title in (
-        "The words used here", "What your run will select", "By what margin", "How it looks",
-        "Training confirms it", "Could it end elsewhere?", "Why: what the papers say",
-        "The certificate", "Run it again, and cite it",
+        "What your run will select", "Training confirms it", "How it looks", "By what margin",
+        "Could it end elsewhere?", "Why: what the papers say",
+        "The certificate", "Run it again, and cite it", "The words used here",
     ):  # fmt: skip
         assert title in text
     for check in prediction.checks:

@@ -14,6 +14,7 @@ import click
 from attnmargin.base.errors import AttnMarginError
 from attnmargin.cli import (
     classifier,
+    explorer,
     figures,
     graphs,
     heads,
@@ -34,7 +35,17 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for family in (prediction, solutions, training, graphs, classifier, tokens, heads, figures):
+for family in (
+    prediction,
+    explorer,
+    solutions,
+    training,
+    graphs,
+    classifier,
+    tokens,
+    heads,
+    figures,
+):
     for command in family.COMMANDS:
         cli.add_command(command)
 

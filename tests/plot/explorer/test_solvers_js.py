@@ -15,25 +15,30 @@ import torch
 from torch import Tensor
 
 import attnmargin as am
-import attnmargin.report
+import attnmargin.plot
 from attnmargin.base.seeds import seed_of
 
-MODULES = Path(attnmargin.report.__file__).parent / "explorer" / "modules"
+MODULES = Path(attnmargin.plot.__file__).parent / "explorer" / "modules"
 KINDS = ("plain", "grid", "copies", "line", "no query", "parallel queries", "same query")
 # States of each kind: all in the Frobenius norm, the first ones in the others.
-EACH, IN_NORMS = 48, 6
+EACH, IN_NORMS = 40, 5
 POWERS = (1.1, 1.75, 3.0, 10.0)
 NORMS: tuple[str | float, ...] = ("nuc", *POWERS, "max", "spectral")
 # States have at most so many sequences, tokens and dimensions; all are padded to that.
 MOST = (5, 7, 4)
 # Selections that Python enumerates for one state.
-FEW = 250
+FEW = 150
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs node")
 
 
 def _doubles(x: Any) -> Tensor:
     return torch.tensor(np.asarray(x, np.float64))
+
+
+def _first(x: Tensor | None, *sizes: int) -> Tensor:
+    assert x is not None
+    return x[tuple(slice(size) for size in sizes)]
 
 
 @dataclass
@@ -68,9 +73,9 @@ class State:
         n, d = len(self.data["X"]), len(self.data["v"])
         T = max(len(tokens) for tokens in self.data["X"])
         full = self.padded
-        assert full.mask is not None and full.y is not None and full.v is not None
-        X, mask = full.X[:n, :T, :d], full.mask[:n, :T]
-        return am.AttentionData(X, full.z[:n, :d], full.y[:n], full.v[:d], mask)
+        parts = ((full.z, n, d), (full.y, n), (full.v, d), (full.mask, n, T))
+        z, y, v, mask = (_first(x, *sizes) for x, *sizes in parts)
+        return am.AttentionData(full.X[:n, :T, :d], z, y, v, mask.bool())
 
 
 def _draw(kind: str, trial: int) -> State:
@@ -133,7 +138,8 @@ def _node(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _problem(states: list[State]) -> am.MarginProblem:
     """The rows of all states as one batch."""
-    X, z, mask = (torch.stack([getattr(s.padded, name) for s in states]) for name in ("X", "z", "mask"))
+    parts = [(s.padded.X, s.padded.z, s.padded.mask) for s in states]
+    X, z, mask = map(torch.stack, zip(*parts, strict=True))
     selection = torch.zeros(len(states), MOST[0], dtype=torch.int64)
     for k, state in enumerate(states):
         selection[k, : len(state.selection)] = torch.tensor(state.selection)
@@ -154,7 +160,9 @@ def _answers(
 
 
 def _same(x: Any, y: Any, share: float = 1e-9) -> bool:
-    return np.allclose(np.asarray(x, float), np.asarray(y, float), rtol=share, atol=0, equal_nan=True)
+    return np.allclose(
+        np.asarray(x, float), np.asarray(y, float), rtol=share, atol=0, equal_nan=True
+    )
 
 
 def test_scores_and_optimal_tokens(states: list[State]) -> None:
@@ -173,10 +181,12 @@ def test_frobenius_solutions_are_those_of_python(states: list[State]) -> None:
     assert [own["status"] for own in found] == solution.status.tolist()
     W, dual = _answers(states, problem, found)
     good = torch.as_tensor(solution.status == "optimal")
-    assert 100 < int(good.sum()) < len(states) - 100
+    assert 90 < int(good.sum()) < len(states) - 90
     distance = (W - solution.W)[good].norm(dim=(-2, -1))
     assert bool((distance <= 1e-9 * solution.value[good]).all())
-    assert _same([own["margin"] for own in found], solution.margin.nan_to_num(0.0, math.inf))
+    margin = solution.margin.where(~solution.infeasible, 0.0)
+    for k in np.flatnonzero(solution.status != "inaccurate"):
+        assert _same(found[k]["margin"], margin[k])
     assert am.certify(problem, "fro", W, dual).status.tolist() == solution.status.tolist()
     doubtful = solution.doubtful.any(-1)
     assert int(doubtful.sum()) < 5
@@ -199,6 +209,28 @@ def test_contradictions_have_few_rows(states: list[State]) -> None:
         assert sum(weights) == pytest.approx(1.0)
 
 
+def test_equal_scores_stay_equal() -> None:
+    data = {"X": [[[1e17, 1, -1e17], [0, 1, 0]]], "z": [[1, 0, 0]], "y": [1], "v": [1, 1, 1]}
+    (answer,) = _node([{"data": data, "selection": [0], "norms": [], "local": False}])
+    assert answer["scores"] == [[1, 1]]
+    assert answer["best"] == [0]
+
+
+def test_the_margin_by_hand() -> None:
+    """Two axes part the selected token from two others, and each needs one entry of W."""
+    data = {"X": [[[2, 0], [0, 0], [1, 0], [2, -9]]], "z": [[1, 0]], "y": [1], "v": [1, 1]}
+    asked = {"data": data, "selection": [0], "norms": list(NORMS), "local": True}
+    (answer,) = _node([asked])
+    assert answer["solution"]["W"] == pytest.approx([1.0, 0.0, 1 / 9, 0.0], abs=1e-15)
+    assert answer["solution"]["support"] == [False, True, True]
+    assert answer["solution"]["value"] == pytest.approx(math.hypot(1, 1 / 9), rel=1e-15)
+    values = [found["value"] for found in answer["norms"]]
+    own = {"nuc": math.hypot(1, 1 / 9), "spectral": math.hypot(1, 1 / 9), "max": 1.0}
+    expected = [own.get(str(p)) or (1 + 9.0 ** -float(p)) ** (1 / float(p)) for p in NORMS]
+    assert values == pytest.approx(expected, rel=1e-9)
+    assert [x["selection"] for x in answer["local"]["selections"]] == [[0]]
+
+
 def test_a_planted_contradiction() -> None:
     """The same tokens and query with both labels: one wants the order that the other forbids."""
     data = {"X": [[[1, 0], [0, 1]]] * 2, "z": [[1, 1]] * 2, "y": [1, -1], "v": [1, 0]}
@@ -210,7 +242,7 @@ def test_a_planted_contradiction() -> None:
 
 def test_local_selections_are_those_of_python(states: list[State]) -> None:
     asked = [state for state in states if state.local]
-    assert len(asked) > 70
+    assert len(asked) > 40
     for state in asked:
         found, expected = state.answer["local"], am.selections.local_selections(state.small)
         own = {tuple(x["selection"]): x["margin"] for x in found["selections"]}
@@ -236,6 +268,26 @@ def test_other_norms_as_python_solves_them(states: list[State], norm: str | floa
     assert [own["status"] for own in found] == solution.status.tolist()
     assert am.certify(problem, norm, W, dual).status.tolist() == solution.status.tolist()
     assert _same([own["value"] for own in found], solution.value, 2e-9)
+    known = torch.as_tensor(solution.status == "optimal") & ~solution.doubtful.any(-1)
+    for k in known.nonzero().flatten().tolist():
+        assert found[k]["support"] == solution.support[k, problem.mask[k]].tolist()
+
+
+@pytest.mark.parametrize("norm", ["nuc", *POWERS])
+def test_certificates_of_any_weights(states: list[State], norm: str | float) -> None:
+    """Half of W, but 0.9 of its first entry."""
+    asked, found = _in_norm(states, norm)
+    problem = _problem(asked)
+    W, dual = _answers(asked, problem, found)
+    W[:, 0, 0] *= 1.8
+    expected = am.certify(problem, norm, 0.5 * W, dual)
+    for k, own in enumerate(found):
+        if own["status"] == "optimal":
+            for name in ("primal", "lower", "upper"):
+                assert _same(own["certificate"][name], getattr(expected, name)[k])
+            assert float(own["certificate"]["gap"]) == pytest.approx(
+                float(expected.gap[k]), abs=1e-12
+            )
 
 
 @pytest.mark.parametrize(("norm", "dual_norm"), [("max", "sum"), ("spectral", "nuc")])
@@ -255,7 +307,7 @@ def test_max_and_spectral_by_their_certificate(
         upper = _value(norm, W[k])
         assert float(dual[k].min()) >= 0.0
         assert float(rows[k][problem.mask[k]].min()) >= 1.0 - 1e-12
-        assert _same(own["value"], upper) and _same(lower, upper)
+        assert _same([own["value"], lower], [upper, upper])
 
 
 def _in_norm(states: list[State], norm: str | float) -> tuple[list[State], list[dict[str, Any]]]:
@@ -266,7 +318,12 @@ def _in_norm(states: list[State], norm: str | float) -> tuple[list[State], list[
 
 def _value(norm: str, W: Tensor) -> float:
     singular = torch.linalg.svdvals(W)
-    values = {"max": W.abs().max(), "sum": W.abs().sum(), "spectral": singular[0], "nuc": singular.sum()}
+    values = {
+        "max": W.abs().max(),
+        "sum": W.abs().sum(),
+        "spectral": singular[0],
+        "nuc": singular.sum(),
+    }
     return float(values[norm])
 
 
@@ -275,7 +332,7 @@ def test_max_and_spectral_by_cvxpy(states: list[State], norm: str) -> None:
     cvxpy = pytest.importorskip("cvxpy")
     asked, found = _in_norm(states, norm)
     problem = _problem(asked)
-    for k in range(0, len(asked), 3):
+    for k in range(0, len(asked), 4):
         left, right = (x[k][problem.mask[k]].numpy() for x in (problem.left, problem.right))
         W = cvxpy.Variable(problem.shape)
         length = cvxpy.max(cvxpy.abs(W)) if norm == "max" else cvxpy.sigma_max(W)

@@ -115,7 +115,8 @@ function keep({ P, pulls, list, selection, found }, S, /** @type {number} */ siz
  *
  * Equal tokens of a sequence count once, as the first of them.
  * @param {Data} data
- * @param {number} [work]  how many steps of the solver to take at most; 4 × 6 tokens need some 100
+ * @param {number} [work]  steps of the solver at most, of a few µs each; 4 × 6 tokens in the
+ *   plane need about 800
  * @returns {{selections: LocalSelection[], complete: boolean}}
  */
 export function localSelections(data, work = 100_000) {

@@ -15,7 +15,7 @@ from torch import Tensor
 import attnmargin as am
 
 HERE = Path(__file__).parent
-MODULES = Path(am.__file__).parent / "report" / "explorer" / "modules"
+MODULES = Path(am.__file__).parent / "plot" / "explorer" / "modules"
 VERDICTS = ["undecided", "conjectured", "guaranteed from this start", "guaranteed"]
 METHODS: list[dict[str, Any]] = [
     {"method": "gd"},
