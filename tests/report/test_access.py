@@ -35,19 +35,27 @@ def demo_page(
     demo: tuple[am.Prediction, am.Confirmation], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     path = tmp_path_factory.mktemp("demo") / "index.html"
-    return write_prediction(path, demo[0], review_words(), demo[1])
+    begin = {"scene": "sentences"}
+    return write_prediction(path, demo[0], review_words(), demo[1], begin=begin)
 
 
 def check(path: Path, visit: Visiting, axe: str) -> None:
-    """Look at a page on a screen and on a phone, in the light and in the dark."""
-    for width, scheme in ((1280, "light"), (768, "dark"), (390, "light"), (390, "dark")):
+    """Look at a page on screens of three widths, in the light and in the dark."""
+    for width, scheme in ((1280, "light"), (390, "dark")):
         own = visit(path, width=width, color_scheme=scheme)
-        assert own.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert overflow(own) <= 0
         own.page.evaluate("for (const own of document.querySelectorAll('details')) own.open = true")
-        assert own.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert overflow(own) <= 0
         own.page.evaluate(axe)
         assert own.page.evaluate(_AXE) == []
+        own.page.set_viewport_size({"width": 768, "height": 800})
+        assert overflow(own) <= 0
         assert (own.errors, own.requests) == ([], [])
+
+
+def overflow(own: Visit) -> int:
+    """By how many pixels a page is wider than its window."""
+    return int(own.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
 
 def pages_on_paper(path: Path, visit: Visiting) -> int:
@@ -59,12 +67,18 @@ def test_the_demo(demo_page: Path, visit: Visiting, axe: str) -> None:
     check(demo_page, visit, axe)
 
 
-def test_the_demo_begins_with_its_sentences(demo_page: Path, visit: Visiting) -> None:
-    page = visit(demo_page, java_script_enabled=False).page
-    first = page.locator(".words").first
-    box = first.bounding_box()
+def test_the_demo_begins_with_the_explorer(demo_page: Path, visit: Visiting) -> None:
+    page = visit(demo_page).page
+    box = page.locator("#explorer").bounding_box()
     assert box is not None
-    assert box["y"] < 500
+    assert box["y"] < 300
+    assert not page.locator(".still").is_visible()
+
+
+def test_without_scripts_sentences_stand_still(demo_page: Path, visit: Visiting) -> None:
+    page = visit(demo_page, java_script_enabled=False).page
+    first = page.locator(".still .words").first
+    assert first.is_visible()
     assert first.inner_text().startswith("the plot")
     assert first.locator("b.wins").inner_text().startswith("dull")
     assert first.locator("i.asks").inner_text().startswith("plot")

@@ -14,6 +14,7 @@ from attnmargin.margin.certificate import Status
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.words import Words
+from attnmargin.report.numbers import signed
 
 # Length of the weights whose attention is shown if nothing was trained.
 _LENGTH = 10.0
@@ -89,6 +90,6 @@ def weights_words(prediction: Prediction, result: Confirmation | None) -> str:
 def mark_words(mark: Mark) -> str:
     """Say what a token does: role, score, attention."""
     parts = [*filter(None, (mark["role"], "query" * mark["asks"]))]
-    parts += [] if mark["score"] is None else [f"score {mark['score']:+.2f}"]
+    parts += [] if mark["score"] is None else [f"score {signed(mark['score'])}"]
     parts += [] if mark["share"] is None else [f"attention {mark['share']:.1%}"]
     return ", ".join(parts)

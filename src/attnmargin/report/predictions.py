@@ -151,6 +151,7 @@ def outcome_words(checks: Sequence[Check]) -> str:
         >>> from attnmargin.report.predictions import outcome_words
         >>> prediction = am.predict(am.random_data(2, 3, 4, name="doc"))
         >>> outcome_words(prediction.checks[:4])
+        '4 of 4 statements hold for these data, 0 fail, 0 not decidable here'
     """
     count = Counter(check.outcome for check in checks)
     holds = f"{count[Outcome.HOLDS]} of {counted(len(checks), 'statement')} hold for these data"

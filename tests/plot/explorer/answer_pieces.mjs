@@ -1,6 +1,8 @@
-// Answers of the explorer's files, links, words and graphs: questions come as JSON from standard input.
+// Answers of the explorer's files, links, words and graphs: a line of standard input is a JSON list
+// of questions, and is answered by a line.
 
 import { readFileSync, writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const folder = pathToFileURL(process.argv[2] + "/");
@@ -42,12 +44,16 @@ const answers = {
   },
 };
 
-const found = [];
-for (const [name, question] of JSON.parse(readFileSync(0, "utf8"))) {
+async function answer([name, question]) {
   try {
-    found.push({ answer: (await answers[name](question)) ?? null });
+    return { answer: (await answers[name](question)) ?? null };
   } catch (error) {
-    found.push({ error: error.message });
+    return { error: error.message };
   }
 }
-process.stdout.write(JSON.stringify(found));
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const found = [];
+  for (const question of JSON.parse(line)) found.push(await answer(question));
+  process.stdout.write(`${JSON.stringify(found)}\n`);
+}

@@ -1,8 +1,10 @@
 """Ask the explorer's modules in node."""
 
+import atexit
 import json
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,25 @@ MODULES = Path(attnmargin.plot.__file__).parent / "explorer" / "modules"
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 
-def ask(*questions: tuple[str, dict[str, Any]]) -> list[Any]:
-    """Return the answers of ``answer_pieces.mjs``; those that fail are ``{"error": sentence}``."""
+@cache
+def _process() -> subprocess.Popen[str]:
+    """Start ``answer_pieces.mjs``, which answers until the tests end."""
     driver = Path(__file__).with_name("answer_pieces.mjs")
     command = [str(NODE), "--no-warnings", str(driver), str(MODULES)]
-    text = json.dumps(questions)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
-    return [found.get("answer", found) for found in json.loads(done.stdout)]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, encoding="utf-8")
+    atexit.register(process.communicate)
+    return process
+
+
+def ask(*questions: tuple[str, dict[str, Any]]) -> list[Any]:
+    """Return the answers of ``answer_pieces.mjs``; those that fail are ``{"error": sentence}``."""
+    process = _process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(questions) + "\n")
+    process.stdin.flush()
+    return [found.get("answer", found) for found in json.loads(process.stdout.readline())]
 
 
 def ask_one(name: str, **question: Any) -> Any:

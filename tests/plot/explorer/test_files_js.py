@@ -11,18 +11,19 @@ import torch
 
 import attnmargin as am
 from attnmargin.cli.inputs import read_words
+from attnmargin.plot.explorer.bundle import tour_steps
 from tests.plot.explorer.pieces import ask, ask_one, needs_node
 
 pytestmark = needs_node
 
-DATA = {
+DATA: dict[str, Any] = {
     "X": [[[0.1, -2.5e-7], [1 / 3, 4.0]], [[1e21, 0.0], [2.0, 3.0], [0.5, -0.25]]],
     "z": [[1.0, 0.5], [-0.75, 1e-300]],
     "y": [1, -1],
     "v": [0.3, -1.0],
 }
 WORDS = [["naïve", "🙂 b"], ["c", "", "d"]]
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "method": "gd", "parameter": "W", "norm": "fro", "p": 2, "lr": 0.1, "normalize": True,
     "loss": "logistic",
 }  # fmt: skip
@@ -64,7 +65,7 @@ def test_files_of_the_library_are_read_by_the_page(tmp_path: Path) -> None:
 def test_every_kind_of_array_is_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     cube = rng.normal(size=(2, 3, 4))
-    arrays = {
+    arrays: dict[str, Any] = {
         "f8": cube, "f4": cube.astype("f4"), "columns": np.asfortranarray(cube),
         "big": cube.astype(">f8"), "i8": np.array([-(2**40), 7]), "i4": np.arange(3, dtype="i4"),
         "b1": np.array([[True, False]]), "text": np.array([["a", "éé"], ["", "c d"]], order="F"),
@@ -112,7 +113,7 @@ def test_what_a_file_lacks_is_filled_in(tmp_path: Path) -> None:
     assert (found["data"]["y"], found["data"]["v"], found["words"]) == ([1, 1], [1, 0], None)
 
 
-GOOD = {"X": np.ones((2, 3, 2)), "z": np.ones((2, 2))}
+GOOD: dict[str, Any] = {"X": np.ones((2, 3, 2)), "z": np.ones((2, 2))}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ GOOD = {"X": np.ones((2, 3, 2)), "z": np.ones((2, 2))}
         ({"X": np.full((2, 3, 2), np.inf)}, "X holds a number that is not finite."),
         ({"mask": np.zeros((2, 3), dtype=bool)}, "Sequence 1 has no visible token."),
         ({"words": np.array(["a"])}, "words needs one name per token, shape (2, 3)."),
-        ({"X": np.ones((2, 300, 2))}, "this page shows at most 64 sequences of 128 tokens"),
+        ({"X": np.ones((2, 300, 2))}, "this page shows at most 400 tokens in all, of width"),
         ({"X": np.ones((2, 3), dtype=complex)}, "has entries of type c16; this page reads f4,"),
     ],
 )
@@ -200,7 +201,6 @@ K, Q = [0.5, -0.1, 0.3, 0.25], [0.1, 0.2, 0.3, 1e-17]
         ({"method": "mirror", "p": 1.75, "lr": 0.05}, None, {"p": 1.75, "lr": 0.05}),
         ({"method": "gd", "p": 1.75, "loss": "log"}, None, {"loss": "log"}),
         ({"normalize": False, "lr": 1e-7}, None, {"normalize": False, "lr": 1e-7}),
-        ({"method": "steepest", "norm": "max"}, None, {"method": "steepest", "norm": "max"}),
         (
             {"parameter": "KQ"},
             {"K": K, "Q": Q},
@@ -249,10 +249,18 @@ def test_long_data_break_into_lines_and_stay_exact() -> None:
         assert text.endswith("prediction = am.predict(data)\nprint(prediction)\n")
 
 
-def test_steepest_descent_names_its_norm() -> None:
-    settings = SETTINGS | {"method": "steepest", "norm": "max"}
-    text = ask_one("python", data=DATA, settings=settings, start=None)
-    assert 'am.predict(data, method="steepest", norm="max")' in text
+@pytest.mark.parametrize(("parameter", "norm"), [("W", '"max"'), ("KQ", None)])
+def test_steepest_descent_is_trained(parameter: str, norm: str | None) -> None:
+    settings = SETTINGS | {"method": "steepest", "norm": "max", "parameter": parameter}
+    lines = ask_one("python", data=DATA, settings=settings, start=None).splitlines()
+    kind = 'parameter="KQ", ' if parameter == "KQ" else ""
+    solved = "am.solve(am.token_problem(data.X, data.z, selection, data.mask)"
+    assert lines[-4:] == [
+        f'run = am.train(data, {kind}method="steepest", norm="max")',
+        "selection = run.selection[-1]",
+        f"solution = {solved}, {norm})" if norm else f"solution = {solved})",
+        "print(selection.tolist(), solution)",
+    ]
 
 
 SENTENCES = [
@@ -299,6 +307,16 @@ def test_the_largest_state_fits_and_no_larger_one() -> None:
     )
     assert fits["state"] == large
     assert (too_wide["text"], too_long["text"]) == ("", "")
+
+
+def test_the_steps_of_the_tour_have_links() -> None:
+    states = []
+    for step in tour_steps():
+        state = STATE | {"words": None, "focus": 0} | step["state"]
+        states.append(state | {"start": step["state"].get("start", [0] * 4)})
+    found = ask(*[("link", {"state": state}) for state in states])
+    assert [own["state"] for own in found] == states
+    assert max(len(own["text"]) for own in found) < 1500
 
 
 def packed(state: dict[str, Any]) -> dict[str, Any]:

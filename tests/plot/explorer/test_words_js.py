@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from attnmargin.plot.explorer.bundle import bundled
 
 import attnmargin as am
 from attnmargin.data.demo_reviews import EMBEDDINGS, REVIEWS, review_data
+from attnmargin.plot.explorer.bundle import bundled
 from tests.plot.explorer.pieces import NODE, ask, ask_one, needs_node
 
 pytestmark = needs_node

@@ -11,6 +11,7 @@ from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.verdict import Verdict
 from attnmargin.prediction.words import Words, listing
 from attnmargin.report.marks import Mark, sequence_marks, weights_words
+from attnmargin.report.numbers import signed
 from attnmargin.report.pages.coloured import KINDS, marked_sentence
 from attnmargin.report.pages.html import figure, folded, paragraph, section
 
@@ -32,7 +33,7 @@ def first_picture(prediction: Prediction, words: Words, result: Confirmation | N
     marks, drawn = sequence_marks(prediction, words, result, _MOST_SEQUENCES), _drawable(prediction)
     more = prediction.data.n - len(marks)
     tail = paragraph(f"… and {more:,} more sequences.") if more > 0 else ""
-    scores = (paragraph(_SCORE), _token_lists(words, marks), tail)
+    scores = (_token_lists(words, marks), tail, paragraph(_SCORE, "legend"))
     if words.spoken:
         legend = _sentence_legend(prediction, result)
         return section(
@@ -65,7 +66,7 @@ def _sentences(words: Words, marks: list[list[Mark]]) -> str:
         for title, row in zip(words.titles, marks, strict=False)
         if row
     ]
-    return f'<div class="sentences">{"".join(rows)}</div>'
+    return f'<div class="texts">{"".join(rows)}</div>'
 
 
 def _sentence_legend(prediction: Prediction, result: Confirmation | None) -> str:
@@ -86,7 +87,7 @@ def _token_lists(words: Words, marks: list[list[Mark]]) -> str:
     for title, row in zip(words.titles, marks, strict=False):
         tokens = []
         for own in filter(lambda mark: mark["first"], row):
-            score = "" if own["score"] is None else f"<small>{own['score']:+.2f}</small>"
+            score = "" if own["score"] is None else f"<small>{signed(own['score'])}</small>"
             name = escape(own["name"]) + (f" ×{own['times']}" if own["times"] > 1 else "")
             told = f'<span class="unseen"> ({own["role"]})</span>' if own["role"] else ""
             tokens.append(f'<li class="{KINDS[own["role"]]}">{name}{told}{score}</li>')

@@ -43,6 +43,7 @@ STYLE = """
 .map span { display: grid; place-items: center; padding: 0 .25rem; }
 .map button { all: unset; box-sizing: border-box; min-width: 1.55rem; min-height: 1.7rem;
   text-align: center; cursor: pointer; border-radius: .2rem; border: 2px solid transparent;
+  print-color-adjust: exact;
   background: color-mix(in srgb, var(--warm) calc(var(--a) * 70%), var(--soft)); }
 .map button.below { background: color-mix(in srgb, var(--cool) calc(var(--a) * 70%), var(--soft)); }
 .map button:hover, .map button:focus-visible { border-color: currentColor; }
@@ -55,12 +56,14 @@ STYLE = """
 .query { border-left: .3rem solid var(--line); margin: 1rem 0; padding: .1rem 0 .1rem .8rem; }
 .query p { margin: .2rem 0; max-width: none; }
 .query .says { font-size: .9rem; }
-.words .on { margin-left: calc(-.15rem - 2px); padding-left: 0; }
+.words .on { margin-left: -2px; }
+.words .on:not(.wins, .guards) { margin-left: calc(-.15rem - 2px); padding-left: 0; }
 .walk { display: flex; gap: .5rem; align-items: center; flex-wrap: wrap; }
 .walk button { font: inherit; padding: .2rem .7rem; border: 1px solid var(--line); color: inherit;
   border-radius: .4rem; background: var(--soft); cursor: pointer; }
 @media (max-width: 40rem) { .map { font-size: .62rem; gap: 1px; min-width: 100%; }
   .map button { min-width: 1.35rem; } .map span { padding: 0 .1rem; } }
+@media print { .choice { display: none; } }
 """
 
 

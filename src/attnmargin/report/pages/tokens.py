@@ -13,8 +13,8 @@ from attnmargin.report.pages.html import page, paragraph, section, table, terms,
 from attnmargin.report.tokens import agreement_sentence, deciding_sentence, token_cells
 from attnmargin.text.tokens.importance import TokenImportance
 
-# Texts shown per class, and tokens per text.
-_TEXTS, _TOKENS = 3, 150
+# Texts shown per class, and tokens per text, at most and where possible at least.
+_TEXTS, _TOKENS, _LEAST = 3, 150, 10
 # Tokens of each class with their names in the pictures.
 _NAMED = 5
 
@@ -73,9 +73,9 @@ def _examples(found: TokenImportance) -> str:
     weight = np.nan_to_num(own.difference)
     sums = np.add.reduceat(weight[pieces.ids], pieces.start[:-1])
     lengths = pieces.lengths
-    parts = []
+    least, parts = min(_LEAST, np.median(lengths)), []
     for label, name in enumerate(found.classes):
-        inside = (pieces.labels == label) & (lengths >= 10) & (lengths <= _TOKENS)
+        inside = (pieces.labels == label) & (lengths >= least) & (lengths <= _TOKENS)
         mean = np.where(inside, sums / lengths, -np.inf if label else np.inf)
         order = np.argsort(-mean if label else mean, kind="stable")[: min(_TEXTS, inside.sum())]
         shown = [

@@ -14,7 +14,7 @@ const MOST_SHOWN = 12;
 export function makeChoices(ask) {
   const words = html("p", {});
   const list = html("div", { class: "chips", role: "group", "aria-label": "stable selections" });
-  const element = html("section", { class: "choices" }, html("h3", {}, "What training can end in"), words, list);
+  const element = html("section", { class: "choices" }, html("h2", {}, "What training can end in"), words, list);
   /** @type {Selection[]} */
   let known = [];
   let pressed = "";

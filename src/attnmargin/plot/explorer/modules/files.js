@@ -3,6 +3,7 @@
 import { dataFromArrays, dataToArrays } from "./arrays.js";
 import { button, html, setAttributes } from "./dom.js";
 import { encodeState } from "./link.js";
+import { runSettings } from "./look.js";
 import { readNpz, writeNpz } from "./npz.js";
 import { pythonText } from "./python.js";
 import { HALF } from "./view.js";
@@ -38,7 +39,10 @@ export function makeFiles(root, current, change, picture) {
     if (file) open(file);
   });
   const element = html("section", { class: "files", "aria-label": "share and save" },
-    button("copy link", () => copy(linkOf(current()), "The link is copied: it holds this state.", say)),
+    button("copy link", () => {
+      if (encodeState(current())) copy(linkOf(current()), "The link is copied: it holds this state.", say);
+      else say("These data are too large for a link: save them as .npz.");
+    }),
     button("copy as Python", () => copy(pythonOf(current()), "The lines are copied: they build these data and call am.predict.", say)),
     button("save .npz", () => {
       const { data, words } = current();
@@ -59,8 +63,8 @@ function linkOf(state) {
 }
 
 /** @param {State} state */
-function pythonOf({ data, settings, start }) {
-  return pythonText(data, settings, start);
+function pythonOf(state) {
+  return pythonText(state.data, state.settings, runSettings(state, state.settings).start);
 }
 
 /** @param {string} text @param {string} done @param {(text: string) => void} say */

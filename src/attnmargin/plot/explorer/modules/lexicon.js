@@ -1,5 +1,5 @@
 // Words with small vectors of our own. The first number says how good or bad a word is; the others
-// tell topics and words apart. LEX_GIVEN are the words of the demo (data/demo_reviews.py), with its
+// tell topics and words apart. GIVEN are the words of the demo (data/demo_reviews.py), with its
 // numbers, and topics that it lacks, spread apart. Every other vector follows a rule: the tenths
 // written behind the word, then 0.7 times the vector of its topic, plus noise that the letters of
 // the word decide; two decimals.
@@ -7,7 +7,7 @@
 /** Length of the vectors. */
 export const LEX_WIDTH = 8;
 
-const LEX_GIVEN = [
+const GIVEN = [
   "a 0 .1 -.6 .3 .2 -.3 -.3 -.1",
   "acting .15 -.1 -.8 .3 -.7 .7 -.5 1.1",
   "boring -.9 .6 .4 .5 .1 -.2 -.1 .2",
@@ -37,7 +37,7 @@ const LEX_GIVEN = [
 ];
 
 // Topics and their words, with the tenths of good (up to 9) or bad (down to -9); without a number, neutral.
-const LEX_TOPICS = {
+const TOPICS = {
   film: "movie cinema screen scene director camera picture series show episode ending trailer sequel comedy1 drama documentary thriller horror-1 cartoon effects",
   acting: "actor actress cast performance hero villain role character characters star stars lead child voice dialogue",
   story: "book novel script writing author chapter page pages twist idea plots tale poem message subject",
@@ -55,11 +55,11 @@ const LEX_TOPICS = {
 };
 
 /** @type {Map<string, number[]> | null} */
-let lexTable = null;
+let wholeTable = null;
 
 /** Numbers in [-1, 1) that the letters decide: FNV-1a, then mulberry32.
  * @param {string} word @returns {number[]} */
-function lexNoise(word) {
+function noise(word) {
   let state = 2166136261;
   for (let i = 0; i < word.length; i++) state = Math.imul(state ^ word.charCodeAt(i), 16777619);
   return Array.from({ length: LEX_WIDTH - 1 }, () => {
@@ -71,62 +71,62 @@ function lexNoise(word) {
 }
 
 /** @param {string} word @param {number} sentiment @param {number[]} centre @param {number} width */
-function lexRow(word, sentiment, centre, width) {
-  const rest = lexNoise(word).map((x, k) => Math.round(100 * (centre[k] + width * x)) / 100 + 0);
+function rowOf(word, sentiment, centre, width) {
+  const rest = noise(word).map((x, k) => Math.round(100 * (centre[k] + width * x)) / 100 + 0);
   return [sentiment, ...rest];
 }
 
-const LEX_NOWHERE = new Array(LEX_WIDTH - 1).fill(0);
+const NOWHERE = new Array(LEX_WIDTH - 1).fill(0);
 
 /** @param {string} topic @param {string} words @param {Map<string, number[]>} table */
-function lexAddTopic(topic, words, table) {
+function addTopic(topic, words, table) {
   const centre = /** @type {number[]} */ (table.get(topic)).slice(1).map((x) => 0.7 * x);
   for (const entry of words.split(" ")) {
     const [, word, tenths] = /** @type {RegExpMatchArray} */ (entry.match(/^([a-z]+)(-?\d?)$/));
     // A hundredth here or there, by the letters, so that few words tie.
-    const shade = Math.round(4 * lexNoise(`${word}!`)[0]) / 100;
+    const shade = Math.round(4 * noise(`${word}!`)[0]) / 100;
     const sentiment = Math.round(10 * Number(tenths) + 100 * shade) / 100;
-    if (!table.has(word)) table.set(word, lexRow(word, sentiment, centre, 0.35));
+    if (!table.has(word)) table.set(word, rowOf(word, sentiment, centre, 0.35));
   }
 }
 
 /** @returns {Map<string, number[]>} */
-function lexBuild() {
+function build() {
   const table = new Map();
-  for (const line of LEX_GIVEN) {
+  for (const line of GIVEN) {
     const [word, ...numbers] = line.split(" ");
     table.set(word, numbers.map(Number));
   }
-  for (const [topic, words] of Object.entries(LEX_TOPICS)) lexAddTopic(topic, words, table);
+  for (const [topic, words] of Object.entries(TOPICS)) addTopic(topic, words, table);
   return table;
 }
 
-function lexAll() {
-  lexTable ??= lexBuild();
-  return lexTable;
+function all() {
+  wholeTable ??= build();
+  return wholeTable;
 }
 
 /** Lower case, without punctuation around it; of a plural that has no vector, the singular.
  * @param {string} word */
-function lexPlain(word) {
+function plainWord(word) {
   const plain = word.toLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
   const single = plain.replace(/s$/, "");
-  return !lexAll().has(plain) && lexAll().has(single) ? single : plain;
+  return !all().has(plain) && all().has(single) ? single : plain;
 }
 
 /** The words that have a vector. @returns {string[]} */
 export function lexWords() {
-  return [...lexAll().keys()];
+  return [...all().keys()];
 }
 
 /** Whether a word, however it is written, has a vector. @param {string} word */
 export function lexKnown(word) {
-  return lexAll().has(lexPlain(word));
+  return all().has(plainWord(word));
 }
 
 /** The vector of a word; of an unknown one, neutral and drawn by hash.
  * @param {string} word @returns {number[]} */
 export function lexVector(word) {
-  const plain = lexPlain(word);
-  return [...(lexAll().get(plain) ?? lexRow(plain, 0, LEX_NOWHERE, 0.4))];
+  const plain = plainWord(word);
+  return [...(all().get(plain) ?? rowOf(plain, 0, NOWHERE, 0.4))];
 }

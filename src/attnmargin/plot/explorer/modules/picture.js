@@ -157,7 +157,7 @@ function insideOf({ kind, i, t }, drawing) {
 function spoken({ kind, i, t }, { state, look, frames }) {
   if (kind === "head") return "head: its direction gives tokens their scores";
   if (kind === "start") return `start of training, for the query of sequence ${sequenceName(i)}`;
-  if (kind === "query") return `query of sequence ${sequenceName(i)}`;
+  if (kind === "query") return `z${sequenceName(i)}, query of sequence ${sequenceName(i)}`;
   const role = look.shown[i] === t ? ", selected" : look.support[i][t] ? ", support token" : "";
   const best = look.best[i] === t ? ", best score of its sequence" : "";
   return `token ${tokenName(state, i, t)}${role}${best}, score ${look.scores[i][t].toFixed(2)}, ` +

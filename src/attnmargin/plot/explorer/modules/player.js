@@ -32,8 +32,8 @@ export function makePlayer(seek, wake) {
   };
   const jump = (/** @type {number} */ step) => { set(false); seek(Math.max(0, Math.min(step, LAST_STEP))); };
   const back = button("↺", () => jump(0), { "aria-label": "back to the start", title: "back to the start" });
-  const before = button("−1", () => jump(shown - 1), { "aria-label": "one step back" });
-  const after = button("+1", () => jump(shown + 1), { "aria-label": "one step on" });
+  const before = button("−1", () => jump(shown - 1), { "aria-label": "−1: one step back" });
+  const after = button("+1", () => jump(shown + 1), { "aria-label": "+1: one step on" });
   const slider = sliderField("step", { min: 0, max: DECADES, step: 0.001 },
     (x) => Math.round(10 ** x - 1).toLocaleString("en"), (x) => jump(Math.round(10 ** x - 1)));
   slider.element.classList.add("wide");

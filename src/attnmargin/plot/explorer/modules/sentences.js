@@ -24,21 +24,21 @@ export const SENTENCES_DEFAULT = [
 ];
 
 /** Sentences that a visitor may add. @type {Sentence[]} */
-const SENTENCES_MORE = [
+const MORE = [
   { text: "a tiny room with a stunning view", query: 2, label: -1 },
   { text: "the phone is elegant but its battery terrible", query: 6, label: -1 },
   { text: "cold rain all week yet friendly people", query: 6, label: 1 },
 ];
 
 /** The words of a sentence, at most twelve. @param {string} text */
-export function sentencesWords(text) {
+function wordsOf(text) {
   return tokenSplit(text).slice(0, SENTENCES_WORDS);
 }
 
 /** Build data: words are tokens, the chosen word is the query, the head reads the first number.
  * @param {Sentence[]} sentences @returns {{data: Data, words: string[][]}} */
 export function sentencesData(sentences) {
-  const words = sentences.map((s) => sentencesWords(s.text));
+  const words = sentences.map((s) => wordsOf(s.text));
   const X = words.map((row) => row.map(lexVector));
   const z = sentences.map((s, i) => [...X[i][Math.min(s.query, X[i].length - 1)]]);
   const v = Array.from({ length: LEX_WIDTH }, (_, k) => (k === 0 ? 1 : 0));
@@ -48,21 +48,21 @@ export function sentencesData(sentences) {
 /** Replace the words of a sentence; the query stays on its word if that word stays.
  * @param {Sentence} sentence @param {string} text @returns {Sentence} */
 export function sentencesEdited(sentence, text) {
-  const words = sentencesWords(text);
+  const words = wordsOf(text);
   if (!words.length) return sentence;
-  const old = sentencesWords(sentence.text)[sentence.query];
+  const old = wordsOf(sentence.text)[sentence.query];
   const same = words[sentence.query] === old ? sentence.query : words.indexOf(old);
   const query = same >= 0 ? same : Math.min(sentence.query, words.length - 1);
   return { ...sentence, text: words.join(" "), query };
 }
 
 /** @param {string[]} marks @param {number} share */
-function sentencesSpoken(marks, share) {
+function said(marks, share) {
   return [...marks, `${Math.round(100 * share)} % of attention`].join(", ");
 }
 
 /** The view: rows of buttons, painted anew at every frame. */
-class SentencesView {
+class View {
   /** @param {(part: {sentences: Sentence[]}) => void} change */
   constructor(change) {
     this.change = change;
@@ -82,7 +82,7 @@ class SentencesView {
     this.add = button("add a sentence", () => this.append(), { class: "add" });
     this.note = html("p", { class: "note", role: "status" });
     this.element = html("section", { class: "sentences-scene", "aria-label": "Sentences" },
-      sentencesHint(), this.list, this.add, this.note, sentencesLegend());
+      hint(), this.list, this.add, this.note, legend());
   }
 
   /** @param {{sentences: Sentence[]}} state @param {SentenceLook | null} look @param {SentenceFrame | null} frame */
@@ -109,7 +109,7 @@ class SentencesView {
     if (look?.best?.[i] === t) marks.push("best");
     if (!lexKnown(item.textContent ?? "")) marks.push("unknown");
     const kind = ["word", ...marks].join(" ");
-    const spoken = `${item.textContent}: ${sentencesSpoken(marks, share)}`;
+    const spoken = `${item.textContent}: ${said(marks, share)}`;
     item.style.setProperty("--a", share.toFixed(3));
     if (item.className !== kind) item.className = kind;
     if (item.getAttribute("aria-label") !== spoken) item.setAttribute("aria-label", spoken);
@@ -136,7 +136,7 @@ class SentencesView {
 
   /** @param {Sentence} sentence @param {number} i */
   row(sentence, i) {
-    const words = sentencesWords(sentence.text).map((word, t) => this.word(word, i, t));
+    const words = wordsOf(sentence.text).map((word, t) => this.word(word, i, t));
     this.words.push(words);
     const name = `Sentence ${i + 1}: choose the word that asks`;
     const group = html("div", { class: "words", role: "group", "aria-label": name }, ...words);
@@ -212,8 +212,8 @@ class SentencesView {
   }
 
   append() {
-    const fresh = SENTENCES_MORE.find((more) => this.sentences.every((s) => s.text !== more.text));
-    this.tell([...this.sentences, { ...(fresh ?? SENTENCES_MORE[0]) }]);
+    const fresh = MORE.find((more) => this.sentences.every((s) => s.text !== more.text));
+    this.tell([...this.sentences, { ...(fresh ?? MORE[0]) }]);
     this.edit(this.sentences.length - 1);
   }
 
@@ -231,13 +231,13 @@ class SentencesView {
   }
 }
 
-function sentencesHint() {
+function hint() {
   return html("p", { class: "hint" },
     "Click a word: it asks the question (the query). Attention learns which word answers, so that ",
     "the answer is as good or bad as the label says. The stronger its colour, the more attention a word gets.");
 }
 
-function sentencesLegend() {
+function legend() {
   const chip = (/** @type {string} */ kind, /** @type {string} */ text) =>
     html("li", {}, html("span", { class: `word ${kind}`, "aria-hidden": "true" }, "word"), ` ${text}`);
   return html("ul", { class: "legend" }, chip("query", "asks (query)"),
@@ -249,6 +249,6 @@ function sentencesLegend() {
  * @param {(part: {sentences: Sentence[]}) => void} change
  * @returns {{element: HTMLElement, update: (state: {sentences: Sentence[]}, look: SentenceLook | null, frame: SentenceFrame | null) => void}} */
 export function sentencesScene(change) {
-  const view = new SentencesView(change);
+  const view = new View(change);
   return { element: view.element, update: (state, look, frame) => view.update(state, look, frame) };
 }

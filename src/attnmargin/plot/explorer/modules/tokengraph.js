@@ -11,9 +11,9 @@
  */
 /** @typedef {{rule: string, tokens: [string, number][], beaten: string[], strange: string[]}} TokenNext */
 
-const TOKEN_LINES = 100, TOKEN_LONGEST = 24;
+const LINES = 100, LONGEST = 24;
 /** Margins that differ by less tie. */
-const TOKEN_LEVEL = 1e-6;
+const LEVEL = 1e-6;
 
 /** Split at blanks. @param {string} text */
 export function tokenSplit(text) {
@@ -21,12 +21,12 @@ export function tokenSplit(text) {
 }
 
 /** What is wrong with a line, or nothing. @param {string} line @param {TokenSample} sample */
-function tokenWrong(line, { tokens, next }) {
+function wrongWith(line, { tokens, next }) {
   const parts = line.split(/->|→/);
   if (parts.length !== 2) return "needs one arrow, as in “a b c -> b”";
   if (!tokens.length) return "has no token before the arrow";
   if (tokenSplit(parts[1]).length !== 1) return "needs one token behind the arrow";
-  if (tokens.length > TOKEN_LONGEST) return `has more than ${TOKEN_LONGEST} tokens`;
+  if (tokens.length > LONGEST) return `has more than ${LONGEST} tokens`;
   return tokens.includes(next) ? "" : `chooses “${next}”, which is not among its tokens`;
 }
 
@@ -37,7 +37,7 @@ export function tokenParse(text) {
   for (const [k, line] of text.split("\n").entries()) {
     if (!line.trim()) continue;
     const [left, right = ""] = line.split(/->|→/), sample = { tokens: tokenSplit(left), next: right.trim() };
-    const wrong = samples.length < TOKEN_LINES ? tokenWrong(line, sample) : `is beyond the first ${TOKEN_LINES}`;
+    const wrong = samples.length < LINES ? wrongWith(line, sample) : `is beyond the first ${LINES}`;
     if (wrong) problems.push(`Line ${k + 1} ${wrong}.`);
     else samples.push(sample);
   }
@@ -45,32 +45,32 @@ export function tokenParse(text) {
 }
 
 /** All tokens, in order of appearance. @param {TokenSample[]} samples */
-function tokenVocabulary(samples) {
+function vocabularyOf(samples) {
   return [...new Set(samples.flatMap((sample) => sample.tokens))];
 }
 
 /** The graphs, one per last token. @param {TokenSample[]} samples @returns {TokenGraph[]} */
 export function tokenGraphs(samples) {
   const last = (/** @type {TokenSample} */ sample) => sample.tokens[sample.tokens.length - 1];
-  return tokenVocabulary(samples).map((name) => samples.filter((sample) => last(sample) === name))
-    .filter((own) => own.length).map((own) => tokenGraph(last(own[0]), own, tokenVocabulary(samples)));
+  return vocabularyOf(samples).map((name) => samples.filter((sample) => last(sample) === name))
+    .filter((own) => own.length).map((own) => graphOf(last(own[0]), own, vocabularyOf(samples)));
 }
 
 /** @param {string} last @param {TokenSample[]} samples @param {string[]} vocabulary @returns {TokenGraph} */
-function tokenGraph(last, samples, vocabulary) {
-  const present = new Set(tokenVocabulary(samples)), tokens = vocabulary.filter((name) => present.has(name));
+function graphOf(last, samples, vocabulary) {
+  const present = new Set(vocabularyOf(samples)), tokens = vocabulary.filter((name) => present.has(name));
   const follow = tokens.map(() => /** @type {Set<number>} */ (new Set()));
   for (const sample of samples) {
     const from = tokens.indexOf(sample.next);
     for (const name of sample.tokens) if (name !== sample.next) follow[from].add(tokens.indexOf(name));
   }
   const edges = follow.flatMap((targets, from) => [...targets].sort((a, b) => a - b).map((to) => [from, to]));
-  return { last, tokens, edges, samples, ...tokenComponents(follow) };
+  return { last, tokens, edges, samples, ...componentsOf(follow) };
 }
 
 /** Strongly connected components by Tarjan's method; a component comes after those that it leads to.
  * @param {Set<number>[]} follow */
-function tokenTarjan(follow) {
+function tarjan(follow) {
   const index = new Array(follow.length).fill(-1), low = [...index], done = [...index];
   /** @type {number[]} */
   const stack = [];
@@ -91,8 +91,8 @@ function tokenTarjan(follow) {
 }
 
 /** Components from the top down, with layers and what dominates what. @param {Set<number>[]} follow */
-function tokenComponents(follow) {
-  const { label, count } = tokenTarjan(follow), layers = new Array(count).fill(0);
+function componentsOf(follow) {
+  const { label, count } = tarjan(follow), layers = new Array(count).fill(0);
   const first = Array.from({ length: count }, (_, c) => label.indexOf(c));
   // The longest path to a component, from those that lead to it: sources have the last labels.
   for (let c = count - 1; c >= 0; c--) {
@@ -115,7 +115,7 @@ function tokenComponents(follow) {
 
 /** Logits of W_mm for orthonormal embeddings, by component: min Σ |c| w_c² with w_c − w_e ≥ 1 for
  * every edge c → e, by ascent in one multiplier at a time. @param {TokenGraph} graph */
-export function tokenMargins({ components, covers }) {
+function marginsOf({ components, covers }) {
   const w = components.map(() => 0), dual = covers.map(() => 0);
   for (let round = 0, moved = 1; moved > 1e-12 && round < 20_000; round++) {
     moved = 0;
@@ -133,7 +133,7 @@ export function tokenMargins({ components, covers }) {
 
 /** Shares that the tokens of a component have learnt: the likeliest weights s_j, where a token that
  * occurs c_j times is chosen with probability c_j s_j / Σ c s. @param {TokenGraph} graph @param {number} part */
-export function tokenShares(graph, part) {
+function sharesOf(graph, part) {
   const names = graph.components[part].map((a) => graph.tokens[a]);
   if (names.length === 1) return [1];
   const rows = graph.samples.filter((sample) => names.includes(sample.next))
@@ -152,7 +152,7 @@ export function tokenShares(graph, part) {
 }
 
 /** The component that dominates all others of a context, or −1. @param {TokenGraph} graph @param {number[]} parts */
-function tokenDominant(graph, parts) {
+function dominant(graph, parts) {
   if (parts.includes(-1)) return -1;
   const top = parts.reduce((a, b) => (graph.layer[b] < graph.layer[a] ? b : a));
   return parts.every((part) => part === top || graph.reach[top][part]) ? top : -1;
@@ -167,13 +167,13 @@ export function tokenNext(graphs, context) {
   const strange = names.filter((_, i) => parts[i] < 0);
   if (names.length === 1) return { rule: "retrieval", tokens: [[names[0], 1]], beaten: [], strange };
   if (!graph) return { rule: "unseen", tokens: [], beaten: [], strange };
-  const top = tokenDominant(graph, parts), w = tokenMargins(graph);
+  const top = dominant(graph, parts), w = marginsOf(graph);
   const hard = parts.map((part) => (part < 0 ? 0 : w[part])), most = Math.max(...hard);
-  const best = names.map((_, i) => (top >= 0 ? parts[i] === top : hard[i] >= most - TOKEN_LEVEL));
+  const best = names.map((_, i) => (top >= 0 ? parts[i] === top : hard[i] >= most - LEVEL));
   const winners = new Set(parts.filter((_, i) => best[i])), [part] = winners;
   const together = winners.size === 1 && part >= 0, count = best.filter(Boolean).length;
   const rule = top >= 0 ? (count > 1 ? "composition" : "retrieval") : together || count === 1 ? "margin" : "tie";
-  const shares = together ? tokenShares(graph, part) : [];
+  const shares = together ? sharesOf(graph, part) : [];
   const weight = names.map((name, i) => !best[i] ? 0
     : context.filter((t) => t === name).length * (together ? shares[graph.components[part].indexOf(places[i])] : 1));
   const total = weight.reduce((a, b) => a + b, 0);

@@ -1,34 +1,34 @@
 // Zip archives: written without compression; read stored or deflated.
 
 /** Most bytes of an archive, and of all it holds. */
-const ZIP_MOST = 64 * 2 ** 20;
-const ZIP_LARGE = "This file is too large for this page.";
-const ZIP_BROKEN = "This is not an .npz file, or it is damaged.";
+const MOST = 64 * 2 ** 20;
+const LARGE = "This file is too large for this page.";
+const BROKEN = "This is not an .npz file, or it is damaged.";
 
 /** An Error whose message is a sentence for people. */
 class ZipError extends Error {}
 
 /** @type {Uint32Array | null} */
-let zipTable = null;
+let crcTable = null;
 
-function zipTableOnce() {
-  zipTable ??= Uint32Array.from({ length: 256 }, (_, n) => {
+function tableOnce() {
+  crcTable ??= Uint32Array.from({ length: 256 }, (_, n) => {
     for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
     return n;
   });
-  return zipTable;
+  return crcTable;
 }
 
 /** CRC-32. @param {Uint8Array} bytes */
-export function zipSum(bytes) {
-  const table = zipTableOnce();
+function sumOf(bytes) {
+  const table = tableOnce();
   let sum = -1;
   for (const byte of bytes) sum = table[(sum ^ byte) & 255] ^ (sum >>> 8);
   return ~sum >>> 0;
 }
 
 /** Little-endian numbers: pairs of value and number of bytes. @param {number[][]} fields */
-function zipFields(fields) {
+function numbers(fields) {
   const bytes = [];
   for (const [value, size] of fields) for (let k = 0; k < size; k++) bytes.push((value >>> (8 * k)) & 255);
   return bytes;
@@ -52,33 +52,33 @@ export function zipWrite(files) {
   for (const [name, bytes] of files) {
     const letters = new TextEncoder().encode(name), length = bytes.length;
     // 2.0 is needed; UTF-8 names; stored; 1 January 1980.
-    const own = zipFields([[20, 2], [2048, 2], [0, 2], [0, 2], [33, 2], [zipSum(bytes), 4],
+    const own = numbers([[20, 2], [2048, 2], [0, 2], [0, 2], [33, 2], [sumOf(bytes), 4],
       [length, 4], [length, 4], [letters.length, 2], [0, 2]]);
-    const entry = [...zipFields([[0x02014b50, 4], [20, 2]]), ...own,
-      ...zipFields([[0, 2], [0, 2], [0, 2], [0, 4], [at, 4]]), ...letters];
-    const header = [...zipFields([[0x04034b50, 4]]), ...own, ...letters];
+    const entry = [...numbers([[0x02014b50, 4], [20, 2]]), ...own,
+      ...numbers([[0, 2], [0, 2], [0, 2], [0, 4], [at, 4]]), ...letters];
+    const header = [...numbers([[0x04034b50, 4]]), ...own, ...letters];
     parts.push(header, bytes);
     central.push(entry);
     at += header.length + length;
     size += entry.length;
   }
-  const end = zipFields([[0x06054b50, 4], [0, 4], [files.length, 2], [files.length, 2], [size, 4], [at, 4], [0, 2]]);
+  const end = numbers([[0x06054b50, 4], [0, 4], [files.length, 2], [files.length, 2], [size, 4], [at, 4], [0, 2]]);
   return zipJoined([...parts, ...central, end]);
 }
 
 /** Where the list of files begins, and how many there are. @param {DataView} view */
-function zipEnd(view) {
+function endOf(view) {
   for (let at = view.byteLength - 22; at >= Math.max(0, view.byteLength - 65557); at--) {
     if (view.getUint32(at, true) === 0x06054b50) {
       return { count: view.getUint16(at + 10, true), start: view.getUint32(at + 16, true) };
     }
   }
-  throw new ZipError(ZIP_BROKEN);
+  throw new ZipError(BROKEN);
 }
 
 /** Unpack one file, of a size that the archive has promised.
  * @param {Uint8Array} packed @param {number} method @param {number} size */
-async function zipUnpack(packed, method, size) {
+async function unpack(packed, method, size) {
   if (method === 0) return packed;
   if (method !== 8) throw new ZipError("This archive is compressed in a way that this page cannot read.");
   const stream = new Blob([/** @type {BlobPart} */ (packed)]).stream()
@@ -88,36 +88,36 @@ async function zipUnpack(packed, method, size) {
     const { done, value } = await reader.read();
     if (done) return zipJoined(parts);
     total += value.length;
-    if (total > size) throw new ZipError(ZIP_BROKEN);
+    if (total > size) throw new ZipError(BROKEN);
     parts.push(value);
   }
 }
 
 /** One file of the list. @param {DataView} view @param {Uint8Array} bytes @param {number} at */
-async function zipEntry(view, bytes, at) {
-  if (view.getUint32(at, true) !== 0x02014b50) throw new ZipError(ZIP_BROKEN);
+async function readEntry(view, bytes, at) {
+  if (view.getUint32(at, true) !== 0x02014b50) throw new ZipError(BROKEN);
   const [packed, size, letters] = [view.getUint32(at + 20, true), view.getUint32(at + 24, true), view.getUint16(at + 28, true)];
   const header = view.getUint32(at + 42, true);
   if (view.getUint16(at + 8, true) & 1) throw new ZipError("This archive is encrypted.");
-  if (size > ZIP_MOST) throw new ZipError(ZIP_LARGE);
+  if (size > MOST) throw new ZipError(LARGE);
   const start = header + 30 + view.getUint16(header + 26, true) + view.getUint16(header + 28, true);
-  if (start + packed > bytes.length) throw new ZipError(ZIP_BROKEN);
-  const content = await zipUnpack(bytes.subarray(start, start + packed), view.getUint16(at + 10, true), size);
-  if (content.length !== size || zipSum(content) !== view.getUint32(at + 16, true)) throw new ZipError(ZIP_BROKEN);
+  if (start + packed > bytes.length) throw new ZipError(BROKEN);
+  const content = await unpack(bytes.subarray(start, start + packed), view.getUint16(at + 10, true), size);
+  if (content.length !== size || sumOf(content) !== view.getUint32(at + 16, true)) throw new ZipError(BROKEN);
   const name = new TextDecoder().decode(bytes.subarray(at + 46, at + 46 + letters));
   return { name, content, next: at + 46 + letters + view.getUint16(at + 30, true) + view.getUint16(at + 32, true) };
 }
 
 /** @param {Uint8Array} bytes */
-async function zipEntries(bytes) {
+async function readEntries(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const { count, start } = zipEnd(view);
+  const { count, start } = endOf(view);
   /** @type {Map<string, Uint8Array>} */
   const files = new Map();
   for (let k = 0, at = start, total = 0; k < count; k++) {
-    const entry = await zipEntry(view, bytes, at);
+    const entry = await readEntry(view, bytes, at);
     total += entry.content.length;
-    if (total > ZIP_MOST) throw new ZipError(ZIP_LARGE);
+    if (total > MOST) throw new ZipError(LARGE);
     files.set(entry.name, entry.content);
     at = entry.next;
   }
@@ -127,11 +127,11 @@ async function zipEntries(bytes) {
 /** Read all files of an archive; an Error says in one sentence why not.
  * @param {Uint8Array} bytes @returns {Promise<Map<string, Uint8Array>>} */
 export async function zipRead(bytes) {
-  if (bytes.length > ZIP_MOST) throw new ZipError(ZIP_LARGE);
+  if (bytes.length > MOST) throw new ZipError(LARGE);
   try {
-    return await zipEntries(bytes);
+    return await readEntries(bytes);
   } catch (error) {
     // Offsets beyond the end, and streams that do not inflate.
-    throw error instanceof ZipError ? error : new ZipError(ZIP_BROKEN);
+    throw error instanceof ZipError ? error : new ZipError(BROKEN);
   }
 }
