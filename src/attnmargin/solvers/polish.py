@@ -81,15 +81,13 @@ def polished(solution: Solution, power: float) -> Polished:
     check = certify(members.problem, members.norm, W, dual)
     new = replace(members, W=W, dual=dual, certificate=check)
     better = new.optimal & ~unclear(new, off)
-    left, decided = asked.clone(), none
-    left[asked] = ~better
+    left, decided = asked.clone(), none.clone()
+    left[asked], decided[asked] = ~better, better
     solution = put(solution, asked, new, better)
-    known = better & unclear(new) if off is not None else torch.zeros_like(better)
-    if off is None or not bool(known.any()):
-        return Polished(solution, left, decided, None)
-    decided[asked] = known
-    own = new[known]
-    decision = decide_support(own.problem, own.norm, own.W, own.dual, off[known])
+    if off is None or not bool(better.any()):
+        return Polished(solution, left, none, None)
+    own = new[better]
+    decision = decide_support(own.problem, own.norm, own.W, own.dual, off[better])
     return Polished(solution, left, decided, decision)
 
 
