@@ -7,7 +7,9 @@ import attnmargin as am
 from tests.problems import tokens_and_sets
 
 
-@pytest.mark.parametrize("norm", ["fro", "nuc", 1.1, 1.75, 3.0, 10.0])
+@pytest.mark.parametrize(
+    "norm", ["fro", "nuc", "spectral", "max", "sum", "rows", "columns", 1.1, 1.75, 3.0, 10.0]
+)
 def test_reference_brackets_the_same_value(norm: str | float) -> None:
     """Exact cones; its own accuracy is what its certificate says."""
     problem = tokens_and_sets(1)
