@@ -54,6 +54,7 @@ from .solvers.entry import solve as solve
 from .solvers.path import solve_path as solve_path
 from .solvers.sequences.entry import solve_sequences as solve_sequences
 from .training import measures as measures
+from .training import methods as methods
 from .training.flow import gradient_flow as gradient_flow
 from .training.loop import train as train
 from .training.measures import bregman as bregman

@@ -11,7 +11,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear
 
 PARAMETERS = ("W", "KQ", "vW")
-METHODS = ("gd", "mirror")
+METHODS = ("gd", "mirror", "steepest", "adam")
 
 
 def check_parameter(parameter: object, known: tuple[str, ...] = PARAMETERS) -> None:
