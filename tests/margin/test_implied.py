@@ -26,6 +26,12 @@ def test_steepest_descent_has_its_own_norm() -> None:
     assert implication("W", "steepest", 2.0) == implication("W")
 
 
+def test_momentum_is_proved_for_less() -> None:
+    heavy = {name: implication("W", "steepest", name, momentum=0.9).evidence for name in NAMED}
+    assert heavy.pop("rows") == heavy.pop("columns") == Evidence.CONJECTURED
+    assert set(heavy.values()) == {Evidence.LINEAR}
+
+
 def test_adam_and_factors() -> None:
     assert implication("W", "adam").norm == Max()
     assert implication("W", "adam").evidence == Evidence.LINEAR

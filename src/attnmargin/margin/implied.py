@@ -82,13 +82,14 @@ def implication(
     method: str = "gd",
     norm: str | float | Norm | None = None,
     p: float = 2.0,
+    momentum: float = 0.0,
 ) -> Implication:
     """Return the norm whose margin a method maximises, how sure that is, and by which paper.
 
     Args:
         parameter: "W", "KQ" or "vW".
         method: "gd", "mirror", "steepest" or "adam".
-        norm: of steepest descent.
+        norm, momentum: of steepest descent.
         p: of mirror descent.
 
     Example:
@@ -100,7 +101,7 @@ def implication(
     """
     check_parameter(parameter)
     if method == "steepest" and norm is not None:
-        return _of_steepest(parameter, as_norm(norm))
+        return _of_steepest(parameter, as_norm(norm), momentum > 0.0)
     if method == "adam":
         return Implication(Max(), Evidence.LINEAR, _ADAM) if parameter == "W" else _UNKNOWN
     if method not in METHODS or method == "steepest":
@@ -116,12 +117,14 @@ def _of_mirror(parameter: str, p: float) -> Implication:
     return _UNKNOWN
 
 
-def _of_steepest(parameter: str, norm: Norm) -> Implication:
-    if norm in (Frobenius(), Lp(2.0)):
+def _of_steepest(parameter: str, norm: Norm, heavy: bool) -> Implication:
+    if norm in (Frobenius(), Lp(2.0)) and not (heavy and parameter == "W"):
         return _PLAIN[parameter]
+    if parameter == "W" and isinstance(norm, RowMax | ColumnMax):
+        sure = Evidence.CONJECTURED if heavy else Evidence.LINEAR
+        return Implication(norm, sure, _GUNASEKAR)
     if parameter == "W":
-        source = _GUNASEKAR if isinstance(norm, RowMax | ColumnMax) else _FAN
-        return Implication(norm, Evidence.LINEAR, source)
+        return Implication(norm, Evidence.LINEAR, _FAN)
     if parameter == "KQ" and isinstance(norm, Spectral):
         # The least max(‖K‖, ‖Q‖)² over all K Qᵀ = W is ‖W‖, if the factors are wide enough.
         return Implication(norm, Evidence.CONJECTURED, _TSILIVIS)
