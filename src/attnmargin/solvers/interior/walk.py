@@ -31,6 +31,8 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED
 
 # A multiplier below this share of the largest belongs to a row that is not tight.
 _COUNTS = 1e-6
+# So many entries of dense rows are in memory at a time.
+MOST_ENTRIES = 1 << 22
 # From this many rows on, walking in lockstep to the Frobenius solution is slow.
 _MANY = 200
 # The compiled, the torch and the GPU method, each with its counterpart for the Frobenius norm.
@@ -114,6 +116,22 @@ def follow_path(
     return best, iterations
 
 
+def in_parts(solve_members: SolveMembers, problem: MarginProblem) -> SolveMembers:
+    """Solve as many members at a time as have :data:`MOST_ENTRIES` in their rows."""
+    d, e = problem.shape
+    count = max(MOST_ENTRIES // max(problem.M * d * e, 1), 1)
+
+    def solve(
+        members: MarginProblem, guess: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        pieces = [slice(i, i + count) for i in range(0, len(value), count)]
+        found = [solve_members(members[i], guess[i], value[i]) for i in pieces]
+        dual, W, steps = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return dual, W, steps
+
+    return solve
+
+
 @final
 @dataclass(frozen=True)
 class Warm:
@@ -151,20 +169,24 @@ def solve_from_frobenius(
     warm: Warm | None,
     method: str,
     solve_members: SolveMembers,
-    kernel: str,
+    kernel: str | None = None,
 ) -> Answer:
     """Solve in another norm, starting from the Frobenius solution.
 
     Feasibility does not depend on the norm: the Frobenius solver gives the proofs of infeasibility,
     and the scale of the other problems. They start from its multipliers, or from those of a warm
-    start. ``kernel`` names the module of the compiled walk.
+    start. ``kernel`` names the module of the compiled walk; without one, the walk is in torch, and
+    the Frobenius solution comes from the fastest method.
     """
-    if method == "interior":
+    in_frobenius = IN_FROBENIUS[method]
+    if kernel is None and runs_compiled(problem.left.device):
+        in_frobenius = IN_FROBENIUS["interior"]
+    elif kernel is not None and method == "interior":
         compile_together(FROBENIUS_KERNEL, kernel)
     frobenius = None if warm is None else warm.answer(problem)
     if frobenius is None:
         start = None if warm is None else warm.rows()
-        frobenius = _frobenius(problem, start, IN_FROBENIUS[method])
+        frobenius = _frobenius(problem, start, in_frobenius)
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
