@@ -16,7 +16,7 @@ from attnmargin.base.seeds import seed_of
 from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import METHODS, Implication, implication, implied_method
-from attnmargin.margin.norms import Max, Norm, as_norm, mirror, power_norm
+from attnmargin.margin.norms import Norm, as_norm, mirror, power_norm
 from attnmargin.training import Trajectory, train
 from attnmargin.training.methods import Adam, Method, Steepest, as_method
 from attnmargin.training.start import movable_start
@@ -99,8 +99,8 @@ class Course:
     def way(self, before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> Tensor:
         """Compute how far weights went, in the norm of their steps, ``(B,)``."""
         if self.settings is not None:
-            norm = as_norm(self.settings.norm) if isinstance(self.settings, Steepest) else Max()
-            return norm.value(after[0].double() - before[0].double())
+            found = self.settings.norm if isinstance(self.settings, Steepest) else "max"
+            return as_norm(found).value(after[0].double() - before[0].double())
         first, last = (mirror(x[0].double(), self.p) for x in (before, after))
         return power_norm(last - first, self.p / (self.p - 1.0))[..., 0, 0]
 

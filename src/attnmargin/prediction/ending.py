@@ -16,6 +16,7 @@ from attnmargin.selections.local_optimality import locality
 from attnmargin.theory.guarantees.case import Case, build_case
 from attnmargin.theory.guarantees.proof import Proof, is_proved, prove
 from attnmargin.theory.staying import excess_loss, staying_loss
+from attnmargin.training.methods import Adam
 
 # The first record, and the ratio of one record to the one before.
 _FIRST, _RATIO = 32, 2.0**0.5
@@ -111,7 +112,8 @@ def _observed(data: AttentionData, course: Course, progress: Progress | None) ->
     settled = (changed * run.steps[1:, None]).amax(0)
     W, nothing = run.W[-1].double(), torch.zeros(B, dtype=torch.bool)
     resting, early = nothing, len(run.steps) * 3 // 4
-    if course.parameter == "W" and course.normalize:
+    if course.parameter == "W" and course.normalize and not isinstance(course.settings, Adam):
+        # Adam slows down where gradients fall faster than its memory, and goes on.
         count = course.steps - int(run.steps[early])
         resting = course.way((run.W[early],), (run.W[-1],)) < _AHEAD * count * course.lr
     share = torch.softmax(case.logits(W), -1).amax(-1).amin(-1)
