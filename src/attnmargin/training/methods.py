@@ -6,13 +6,14 @@ from typing import final
 
 from attnmargin.base.checks import check_number
 from attnmargin.base.errors import InputError
-from attnmargin.margin.implied import METHODS, Evidence, Implication, implication
+from attnmargin.margin.implied import METHODS
+from attnmargin.margin.implied import Evidence as Evidence
+from attnmargin.margin.implied import Implication as Implication
+from attnmargin.margin.implied import implication as implication
 from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
-from attnmargin.training.rates import Decaying
+from attnmargin.training.rates import Decaying as Decaying
 from attnmargin.training.rules import Mirror, Rule
 from attnmargin.training.steepest import AdamRule, SteepestRule
-
-__all__ = ["Adam", "Decaying", "Evidence", "Implication", "Steepest", "implication"]
 
 
 @final
