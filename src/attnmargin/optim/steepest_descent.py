@@ -130,13 +130,35 @@ def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str,
     """Update one group in place."""
     lr = scalar(group["lr"])
     decay(parameters, lr, group["weight_decay"])
+    if group["norm"] == "max":
+        _descend_by_signs(parameters, gradients, lr, group["foreach"])
+        return
     for places in _together(parameters, gradients, group["foreach"] is not False):
-        D = torch.stack([_matrix(gradients[i]) for i in places])
+        own = [_matrix(gradients[i]) for i in places]
+        D = torch.stack(own) if len(own) > 1 else own[0].unsqueeze(0)
         V = _direction(D, group["norm"], group["exact"])
-        for i, own in zip(places, V, strict=True):
-            w = parameters[i]
-            rate = lr.to(w.device, w.dtype) if isinstance(lr, Tensor) else lr
-            w.sub_(rate * own.to(w.dtype).reshape(w.shape))
+        for i, step in zip(places, V, strict=True):
+            _move(parameters[i], step.reshape(parameters[i].shape), lr)
+
+
+def _move(w: Tensor, V: Tensor, lr: float | Tensor) -> None:
+    """Update ``w ← w − lr V`` in place."""
+    if isinstance(lr, Tensor):
+        w.sub_(lr.to(w.device, w.dtype) * V.to(w.dtype))
+    else:
+        w.sub_(V.to(w.dtype), alpha=lr)
+
+
+def _descend_by_signs(
+    parameters: list[Tensor], gradients: list[Tensor], lr: float | Tensor, foreach: bool | None
+) -> None:
+    """Take a step of sign descent, for all parameters together if they can be."""
+    same = all(w.dtype == g.dtype for w, g in zip(parameters, gradients, strict=True))
+    if parameters and same and foreach is not False and not isinstance(lr, Tensor):
+        torch._foreach_add_(parameters, torch._foreach_sign(gradients), alpha=-lr)
+        return
+    for w, g in zip(parameters, gradients, strict=True):
+        _move(w, g.sign(), lr)
 
 
 def _together(parameters: list[Tensor], gradients: list[Tensor], several: bool) -> list[list[int]]:
@@ -156,8 +178,6 @@ def _matrix(g: Tensor) -> Tensor:
 
 def _direction(D: Tensor, norm: str, exact: bool) -> Tensor:
     """Compute the steepest directions of ``(B, r, c)``."""
-    if norm == "max":
-        return D.sign()
     if norm == "spectral" and min(D.shape[-2:]) == 1:
         norm = "fro"  # of one row or column, the same
     if norm == "spectral" and not exact:
