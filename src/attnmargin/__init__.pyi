@@ -51,6 +51,7 @@ from .prediction.confirmation import confirm as confirm
 from .prediction.entry import predict as predict
 from .prediction.prediction import Prediction as Prediction
 from .prediction.verdict import Verdict as Verdict
+from .solvers.comparison import margins as margins
 from .solvers.entry import solve as solve
 from .solvers.path import solve_path as solve_path
 from .solvers.sequences.entry import solve_sequences as solve_sequences

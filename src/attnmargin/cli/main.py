@@ -17,6 +17,7 @@ from attnmargin.cli import (
     figures,
     graphs,
     heads,
+    margins,
     prediction,
     solutions,
     tokens,
@@ -34,7 +35,17 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for family in (prediction, solutions, training, graphs, classifier, tokens, heads, figures):
+for family in (
+    prediction,
+    solutions,
+    margins,
+    training,
+    graphs,
+    classifier,
+    tokens,
+    heads,
+    figures,
+):
     for command in family.COMMANDS:
         cli.add_command(command)
 

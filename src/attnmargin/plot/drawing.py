@@ -123,6 +123,9 @@ def _finish(axes: Any, panel: Panel, wide: float) -> None:
         axes.set_xticks(range(len(panel["ticks"])), panel["ticks"], rotation=90 if narrow else 0)
     elif _whole(panel):
         axes.locator_params(axis="x", integer=True)
+    if "ticks_up" in panel:
+        axes.set_yticks(range(len(panel["ticks_up"])), panel["ticks_up"])
+        axes.invert_yaxis()
     if panel.get("bare"):
         axes.set_axis_off()
     if panel.get("grid", True):
@@ -230,6 +233,23 @@ def _box(axes: Any, series: Series, colour: str) -> None:
               va="center_baseline", fontsize=9, zorder=3, parse_math=False)  # fmt: skip
 
 
+def _cells(axes: Any, series: Series, colour: str) -> None:
+    """Draw squares, the darker the nearer to 1, with their values."""
+    from matplotlib.patches import Rectangle
+
+    for x, y, value in zip(series["x"], series["y"], series.get("values", ()), strict=True):
+        known = bool(np.isfinite(value))
+        shade = float(np.clip(value, 0.0, 1.0)) if known else 0.0
+        axes.add_patch(
+            Rectangle((x - 0.5, y - 0.5), 1.0, 1.0, fc=colour, alpha=0.08 + 0.72 * shade**2, lw=0)
+        )
+        ink = "white" if shade > 0.85 else INK
+        axes.text(x, y, f"{value:.2f}" if known else "–", ha="center", va="center", fontsize=8,
+                  color=ink)  # fmt: skip
+    axes.set_xlim(min(series["x"]) - 0.5, max(series["x"]) + 0.5)
+    axes.set_ylim(min(series["y"]) - 0.5, max(series["y"]) + 0.5)
+
+
 def _names(axes: Any, series: Series, panel: Panel, size: tuple[float, float]) -> None:
     """Draw words beside their points; lengths are in typographic points."""
     wide, high = (72 * share * length for share, length in zip(_INSIDE, size, strict=True))
@@ -253,4 +273,5 @@ _KINDS: dict[str, Callable[[Any, Series, str], None]] = {
     "arrow": _arrow,
     "text": _text,
     "box": _box,
+    "cells": _cells,
 }

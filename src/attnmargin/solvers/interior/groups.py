@@ -8,7 +8,7 @@ direction of Nesterov and Todd. In a group this scaling is the identity plus a m
 so that Newton's step needs one Schur matrix in λ.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import final
 
@@ -18,7 +18,6 @@ from torch import Tensor
 from attnmargin.margin.norms import scaled_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import Answer
-from attnmargin.solvers.interior.last_digits import newton_on_groups
 from attnmargin.solvers.interior.schedule import (
     CAREFUL_PART,
     ENOUGH,
@@ -26,6 +25,7 @@ from attnmargin.solvers.interior.schedule import (
     LP_LEAST_RATIO,
     LP_STAY_INSIDE,
     NOISE,
+    REFINEMENTS,
     REGULAR,
     TINY,
 )
@@ -42,8 +42,8 @@ from attnmargin.solvers.interior.walk import (
     unit_rows,
 )
 
-# The path ends at this gap: the last digits cost more than they are worth, or need polish.
-_REACH = 3e-10
+# The path ends at this gap: rounding grows towards the boundary of the cones.
+_REACH = 2e-10
 
 
 def _by_groups(unit: UnitRows, columns: bool) -> tuple[Tensor, Tensor]:
@@ -97,8 +97,8 @@ class _Iteration:
 
     def __init__(self, rows: _Rows, point: _Point) -> None:
         self.rows, self.point = rows, point
-        self.values = torch.einsum("bmgk,bgk->bm", rows.A, point.w)
-        self.V = torch.einsum("bmgk,bm->bgk", rows.A, point.dual)
+        self.flat = rows.A.flatten(-2)
+        self.values, self.V = self._values(point.w), self._total(point.dual)
         signed = (point.slack * point.dual).where(~rows.free, 0.0).sum(-1)
         # Entries without force answer rounding of the residual by as much as it is to be corrected.
         residual = self.V + point.zeta
@@ -124,9 +124,9 @@ class _Iteration:
         point, A = self.point, self.rows.A
         self.scaling: Scaling = scaling(point.x, point.z)
         turn = self.scaling
-        flat, weight = A.flatten(-2), turn.weight.unsqueeze(-1).expand_as(point.w)
+        weight = turn.weight.unsqueeze(-1).expand_as(point.w)
         along, steep = (torch.einsum("bmgk,bgk->bmg", A, x) for x in (turn.w, turn.slope))
-        schur = (flat * weight.flatten(-2).unsqueeze(-2)) @ flat.mT
+        schur = (self.flat * weight.flatten(-2).unsqueeze(-2)) @ self.flat.mT
         schur -= (along * (2.0 * turn.weight / turn.bend).unsqueeze(-2)) @ along.mT
         self.stiff = (1.0 / (turn.weight * turn.bend)).sum(-1, keepdim=True)
         steep = steep.sum(-1)
@@ -152,14 +152,32 @@ class _Iteration:
         force = rho.w + self.residual
         short = (1.0 - point.tau.sum(-1, keepdim=True)) / point.t.shape[-1]
         pull = rho.t - short
-        step = self._respond(force, pull)[1]
-        right = rows.b - self.values + centre - torch.einsum("bmgk,bgk->bm", rows.A, step)
-        dual = torch.linalg.lu_solve(self.lu, self.pivots, right.unsqueeze(-1)).squeeze(-1)
-        change = torch.einsum("bmgk,bm->bgk", rows.A, dual)
-        t, w = self._respond(force + change, pull)
-        slack = (centre - point.slack - point.slack / point.dual * dual).where(~rows.free, 0.0)
-        zeta = -self.residual - change
+        needed = rows.b - self.values + centre
+        dual = self._multipliers(needed - self._values(self._respond(force, pull)[1]))
+        t, w = self._respond(force + self._total(dual), pull)
+        # Rounding grows towards the boundary: what the rows miss by it is corrected.
+        weight = (point.slack / point.dual).where(~rows.free, 0.0)
+        for _ in range(REFINEMENTS):
+            more = self._multipliers(needed - weight * dual - self._values(w))
+            second = self._respond(self._total(more), torch.zeros_like(t))
+            dual, t, w = dual + more, t + second[0], w + second[1]
+        slack = (centre - point.slack - weight * dual).where(~rows.free, 0.0)
+        zeta = -self.residual - self._total(dual)
         return _Point(dual, slack, t, w, turn.pulled(rho, t, zeta), zeta)
+
+    def _multipliers(self, right: Tensor) -> Tensor:
+        """Solve Newton's system for λ."""
+        return torch.linalg.lu_solve(self.lu, self.pivots, right.unsqueeze(-1)).squeeze(-1)
+
+    def _values(self, w: Tensor) -> Tensor:
+        """Compute the values of the rows."""
+        return (self.flat @ w.flatten(-2).unsqueeze(-1)).squeeze(-1)
+
+    def _total(self, dual: Tensor) -> Tensor:
+        """Compute ``Σ λ_i a_i`` by groups."""
+        return (
+            (self.flat.mT @ dual.unsqueeze(-1)).squeeze(-1).unflatten(-1, self.point.w.shape[-2:])
+        )
 
     def lengths(self, move: _Point) -> tuple[Tensor, Tensor]:
         """Find the longest steps ≤ 1 of W and of the multipliers."""
@@ -221,31 +239,10 @@ def _solve_members(
         return _Iteration(rows, point)
 
     point, steps = follow_path(visit, rows, _start(rows, unit), enough=max(enough, _REACH))
-    if enough < _REACH:
-        point = _polished(rows, point)
     W = point.w @ basis.mT
     size = scaled_norm(torch.einsum("bmgk,bm->bgk", A, point.dual)).sum(-1, keepdim=True)
     dual = point.dual.where(unit.exists, 0.0) / unit.length / size.clamp_min(TINY)
     return dual, (W.mT if columns else W) * value[:, None, None], steps
-
-
-def _polished(rows: _Rows, point: _Point) -> _Point:
-    """Find the last digits of the members that need them."""
-    gap = _Iteration(rows, point).gap()
-    for b in (gap > _REACH).nonzero().flatten().tolist():
-        one, all_rows = point.take(torch.tensor([b])), rows.take(torch.tensor([b]))
-        size = scaled_norm(one.w)
-        held = (all_rows.free | (one.dual > one.slack))[0]
-        active = (one.tau > one.t - size)[0] & (size > 0)[0]
-        found = newton_on_groups(rows.A[b], rows.b[b], held, one.w[0], one.dual[0], active)
-        if found is None:
-            continue
-        w, dual = found
-        dual = dual.where(rows.free[b], dual.clamp_min(0.0))
-        new = replace(one, w=w.unsqueeze(0), dual=dual.unsqueeze(0))
-        if bool(_Iteration(all_rows, new).gap() < gap[b]):
-            point.w[b], point.dual[b] = w, dual
-    return point
 
 
 def _start(rows: _Rows, unit: UnitRows) -> _Point:

@@ -11,6 +11,8 @@ TINY = 1e-300
 REGULAR = 1e-15
 # A residual of V below this share of the largest multiplier is rounding.
 NOISE = 1e-13
+# Corrections of Newton's step by what its rows still miss.
+REFINEMENTS = 3
 # Share of a long step that a careful one takes.
 CAREFUL_PART = 0.7
 # Share of the distance to the boundary that a step may take.

@@ -30,6 +30,7 @@ from attnmargin.solvers.interior.schedule import (
     NOISE,
     NUCLEAR_LEAST_RATIO,
     NUCLEAR_STAY_INSIDE,
+    REFINEMENTS,
     REGULAR,
     TINY,
 )
@@ -45,6 +46,9 @@ from attnmargin.solvers.interior.walk import (
     solve_from_frobenius,
     unit_rows,
 )
+
+# The path ends at this gap: where W is not unique, the last digits are rounding.
+_REACH = 1e-10
 
 
 @final
@@ -85,7 +89,7 @@ class _Iteration:
 
     def __init__(self, rows: _Rows, point: _Point) -> None:
         self.rows, self.point = rows, point
-        self.V = rows.u.mT @ (point.dual.unsqueeze(-1) * rows.z)
+        self.V = self._total(point.dual)
         self.square = _symmetric(point.W.mT @ point.W)
         self.identity = torch.eye(self.square.shape[-1], dtype=self.V.dtype, device=self.V.device)
         self.F = point.tau * self.identity - self.square
@@ -139,10 +143,14 @@ class _Iteration:
         diagonal += (point.slack / point.dual).where(~rows.free, 0.0) + least
         self.lu, self.pivots, _ = torch.linalg.lu_factor_ex(schur)
 
-    def _respond(self, force: Tensor, drive: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute the changes of W, Y and τ for a change of V and a drive of F, in the basis N."""
+    def _respond(
+        self, force: Tensor, drive: Tensor | float = 0.0, short: Tensor | float = 0.0
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute the changes of W, Y and τ.
+
+        For a change ``force`` of V, a drive of F in the basis N, and what tr Y falls short of.
+        """
         pull = drive + _symmetric(self.turn @ force.mT @ self.WN)
-        short = 1.0 - self.point.Y.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None, None]
         tau = (_inner(self.metric, pull) - short) / self.rho
         K = self.share * pull - tau * self.metric
         W = (0.5 * force @ self.turn.mT - self.WN @ K) @ self.turn
@@ -160,12 +168,26 @@ class _Iteration:
             force = force - 2.0 * before.W @ before.Y
             aim = aim - before.dual * before.slack
         centre = (aim / here.dual).where(~rows.free, 0.0)
-        still = self.rows_of(self._respond(force, drive)[0])
-        right = (rows.b - self.values + centre - still).unsqueeze(-1)
-        dual = torch.linalg.lu_solve(self.lu, self.pivots, right).squeeze(-1)
-        change = rows.u.mT @ (dual.unsqueeze(-1) * rows.z)
-        slack = (centre - here.slack - here.slack / here.dual * dual).where(~rows.free, 0.0)
-        return _Point(dual, slack, *self._respond(force + change, drive))
+        short = 1.0 - here.Y.diagonal(dim1=-2, dim2=-1).sum(-1)[:, None, None]
+        needed = rows.b - self.values + centre
+        dual = self._multipliers(needed - self.rows_of(self._respond(force, drive, short)[0]))
+        moves = [*self._respond(force + self._total(dual), drive, short)]
+        # Rounding grows with Y⁻¹: what the rows miss by it is corrected.
+        weight = (here.slack / here.dual).where(~rows.free, 0.0)
+        for _ in range(REFINEMENTS):
+            more = self._multipliers(needed - weight * dual - self.rows_of(moves[0]))
+            second = self._respond(self._total(more))
+            dual, moves = dual + more, [x + y for x, y in zip(moves, second, strict=True)]
+        slack = (centre - here.slack - weight * dual).where(~rows.free, 0.0)
+        return _Point(dual, slack, *moves)
+
+    def _multipliers(self, right: Tensor) -> Tensor:
+        """Solve Newton's system for λ."""
+        return torch.linalg.lu_solve(self.lu, self.pivots, right.unsqueeze(-1)).squeeze(-1)
+
+    def _total(self, dual: Tensor) -> Tensor:
+        """Compute ``Σ λ_i u_i z_iᵀ``."""
+        return self.rows.u.mT @ (dual.unsqueeze(-1) * self.rows.z)
 
     def length(self, move: _Point) -> Tensor:
         """Find the longest step ≤ 1 that keeps λ, s, Y and F positive."""
@@ -225,7 +247,7 @@ def _solve_members(
     def visit(rows: _Rows, point: _Point, *_: object) -> _Iteration:
         return _Iteration(rows, point)
 
-    point, steps = follow_path(visit, rows, _start(rows, unit), enough=enough)
+    point, steps = follow_path(visit, rows, _start(rows, unit), enough=max(enough, _REACH))
     size = torch.linalg.svdvals(rows.u.mT @ (point.dual.unsqueeze(-1) * rows.z)).sum(-1)
     dual = point.dual.where(unit.exists, 0.0) / unit.length / size.clamp_min(TINY).unsqueeze(-1)
     W = left @ (point.W.mT if wide else point.W) @ right.mT

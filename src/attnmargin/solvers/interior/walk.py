@@ -86,7 +86,22 @@ def follow_path(
     batch; one that stops improving keeps its best point. In nearly infeasible problems, long steps
     sometimes jam at the boundary. Those problems are solved again with short steps.
     """
-    everything, point = rows, start
+    best, iterations, record = _followed(visit, rows, start, careful, enough)
+    stuck = record > max(GOOD, enough)
+    if not careful and bool(stuck.any()):
+        again = _followed(visit, rows.take(stuck), start.take(stuck), True, enough)
+        better = again[2] < record[stuck]
+        places = stuck.nonzero().flatten()
+        best.put(places[better], again[0].take(better))
+        iterations[stuck] += again[1]
+    return best, iterations
+
+
+def _followed(
+    visit: Look[Rows, Point], rows: Rows, start: Point, careful: bool, enough: float
+) -> tuple[Point, Tensor, Tensor]:
+    """Follow the path once; return also the gap of the best points."""
+    point = start
     size = len(getattr(point, fields(point)[0].name))
     device = getattr(point, fields(point)[0].name).device
     place = torch.arange(size, device=device)
@@ -108,12 +123,7 @@ def follow_path(
         point = now.next(careful)
         if not bool(live.all()):
             rows, point, place = rows.take(live), point.take(live), place[live]
-    stuck = record > max(GOOD, enough)
-    if not careful and bool(stuck.any()):
-        again = follow_path(visit, everything.take(stuck), start.take(stuck), True, enough)
-        best.put(stuck, again[0])
-        iterations[stuck] += again[1]
-    return best, iterations
+    return best, iterations, record
 
 
 def in_parts(solve_members: SolveMembers, problem: MarginProblem) -> SolveMembers:
