@@ -14,6 +14,7 @@ import click
 from attnmargin.base.errors import AttnMarginError
 from attnmargin.cli import (
     classifier,
+    explorer,
     figures,
     graphs,
     heads,
@@ -37,6 +38,7 @@ def cli(ctx: click.Context) -> None:
 
 for family in (
     prediction,
+    explorer,
     solutions,
     margins,
     training,

@@ -13,6 +13,7 @@ from attnmargin.plot.figures import (
     trajectory,
     watch,
 )
+from attnmargin.plot.notebook import explore
 from attnmargin.plot.panels import Panel, Picture, Series
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Series",
     "alignment",
     "attention",
+    "explore",
     "graph",
     "heads",
     "margins",

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from attnmargin.base.errors import MissingPackageError
-from attnmargin.plot.labels import letters, place_names
+from attnmargin.plot.labels import boxes_along, letters, place_names
 from attnmargin.plot.panels import COLOURS, INK, Panel, Picture, Series
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _arrow(axes: Any, series: Series, colour: str) -> None:
 
 def _ends(series: Series) -> tuple[Any, Any]:
     """Return the first and the last point of a series."""
-    places = np.stack((series["x"], series["y"]), -1)
+    places = _places(series)
     return tuple(places[0]), tuple(places[-1])
 
 
@@ -255,14 +255,35 @@ def _names(axes: Any, series: Series, panel: Panel, size: tuple[float, float]) -
     wide, high = (72 * share * length for share, length in zip(_INSIDE, size, strict=True))
     if panel.get("square"):
         wide = high = min(wide, high)
-    points, words = np.stack((series["x"], series["y"]), -1), series.get("labels", [])
+    points, words = _places(series), series.get("labels", [])
     axes.get_xlim()  # autoscale first: it changes transData
-    shares = axes.transAxes.inverted().transform(axes.transData.transform(points))
+
+    def within(own: Any) -> Any:
+        shares = axes.transAxes.inverted().transform(axes.transData.transform(own))
+        return shares * (wide, high)
+
     height = series.get("size", 10.0)
-    places = place_names(shares * (wide, high), words, (wide, high), height)
+    lines = [boxes_along(line) for own in panel["series"] for line in _lines(own, within, wide)]
+    taken = np.concatenate(lines) if lines else None
+    places = place_names(within(points), words, (wide, high), height, taken)
     for word, point, place in zip(words, points, places, strict=True):
         axes.annotate(word, point, xytext=place, textcoords="offset points", fontsize=height,
                       parse_math=False)  # fmt: skip
+
+
+def _lines(series: Series, within: Callable[[Any], Any], wide: float) -> list[Any]:
+    """Return the line that names should not cross, if the series is one."""
+    if series["kind"] not in ("line", "arrow", "endless") or len(series["x"]) < 2:
+        return []
+    line = within(_places(series))
+    if series["kind"] == "endless":
+        way = (line[-1] - line[0]) / max(float(np.linalg.norm(line[-1] - line[0])), 1e-9)
+        line = line[0] + np.array([[-2 * wide], [2 * wide]]) * way
+    return [line]
+
+
+def _places(series: Series) -> Any:
+    return np.stack((series["x"], series["y"]), -1)
 
 
 _KINDS: dict[str, Callable[[Any, Series, str], None]] = {
