@@ -3,6 +3,7 @@
 from . import embeddings as embeddings
 from . import graphs as graphs
 from . import models as models
+from . import optim as optim
 from . import plot as plot
 from . import selections as selections
 from . import text as text
@@ -44,6 +45,7 @@ from .margin.problem import MarginProblem as MarginProblem
 from .margin.problem import margin_problem as margin_problem
 from .margin.solution import Solution as Solution
 from .optim.mirror_descent import MirrorDescent as MirrorDescent
+from .optim.steepest_descent import SteepestDescent as SteepestDescent
 from .prediction.confirmation import Confirmation as Confirmation
 from .prediction.confirmation import confirm as confirm
 from .prediction.entry import predict as predict

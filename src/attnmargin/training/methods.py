@@ -7,12 +7,13 @@ from typing import final
 from attnmargin.base.checks import check_number
 from attnmargin.base.errors import InputError
 from attnmargin.margin.implied import METHODS
-from attnmargin.margin.norms import Frobenius, Norm, as_norm
-from attnmargin.training.rates import Decaying
+from attnmargin.margin.implied import Evidence as Evidence
+from attnmargin.margin.implied import Implication as Implication
+from attnmargin.margin.implied import implication as implication
+from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
+from attnmargin.training.rates import Decaying as Decaying
 from attnmargin.training.rules import Mirror, Rule
 from attnmargin.training.steepest import AdamRule, SteepestRule
-
-__all__ = ["Adam", "Decaying", "Steepest"]
 
 
 @final
@@ -50,10 +51,15 @@ class Steepest:
             got = f"{self.nesterov!r} with momentum {self.momentum:g}"
             raise InputError("nesterov", got, "True, with a momentum, or False")
 
+    @property
+    def plain(self) -> bool:
+        """Whether this is gradient descent: "fro" without momentum."""
+        return as_norm(self.norm) in (Frobenius(), Lp(2.0)) and self.momentum == 0.0
+
     def rule(self, normalize: bool, log_penalty: float | None) -> Rule:
-        """Return the rule of a run; without momentum, "fro" is gradient descent."""
+        """Return the rule of a run."""
         norm = as_norm(self.norm)
-        if isinstance(norm, Frobenius) and self.momentum == 0.0:
+        if self.plain:
             return Mirror(2.0, normalize, log_penalty)
         return SteepestRule(norm, self.momentum, self.nesterov, normalize, log_penalty)
 
