@@ -6,7 +6,9 @@ Pages show them where no script runs. They use the style sheet of the page.
 import re
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -49,6 +51,10 @@ def _thinned(points: str) -> str:
     return points if len(listed) < 8 else " ".join([*listed[:-1:4], listed[-1]])
 
 
+def _write(text: bytes, stream: BinaryIO) -> None:
+    stream.write(text)
+
+
 def main() -> None:
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
         found = shutil.which("chromium")
@@ -56,10 +62,8 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         page.goto(write_explorer(Path(folder) / "page.html").as_uri())
         for number in range(1, len(tour_steps()) + 1):
-            text = still(page, number)
-            write_whole(
-                FOLDER / f"{number}.svg", lambda stream, own=text: stream.write(own.encode())
-            )
+            own = still(page, number).encode()
+            write_whole(FOLDER / f"{number}.svg", partial(_write, own))
         browser.close()
 
 
