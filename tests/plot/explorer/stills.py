@@ -57,7 +57,9 @@ def main() -> None:
         page.goto(write_explorer(Path(folder) / "page.html").as_uri())
         for number in range(1, len(tour_steps()) + 1):
             text = still(page, number)
-            write_whole(FOLDER / f"{number}.svg", lambda stream, own=text: stream.write(own.encode()))
+            write_whole(
+                FOLDER / f"{number}.svg", lambda stream, own=text: stream.write(own.encode())
+            )
         browser.close()
 
 
