@@ -13,7 +13,7 @@ from attnmargin.papers.engine.experiment import (
     Task,
 )
 from attnmargin.papers.engine.series import mean_curve
-from attnmargin.papers.n.linear import random_classes
+from attnmargin.papers.n.linear import largest_margins, random_classes
 from attnmargin.plot.panels import GREY, Panel, Picture, Series
 from attnmargin.training.methods import Adam, Decaying, Method, Steepest
 
@@ -36,10 +36,10 @@ def _run(task: Task) -> Arrays:
     classes = random_classes(task.trials, task.seed)
     run = classes.train(_method(name, momentum), task.progress, steps=_STEPS, record=_RECORD,
                         lr=Decaying(_RATES[name]))  # fmt: skip
-    gaps = {
-        norm: 1.0 - classes.margin(run.W, norm)[1:] / classes.largest(norm)
-        for norm in task.settings["norms"]
-    }
+    gaps = {}
+    for norm in task.settings["norms"]:
+        largest = largest_margins(task.trials, task.seed, norm)
+        gaps[norm] = 1.0 - classes.margin(run.W, norm)[1:] / largest
     return {norm: gap.mT.numpy() for norm, gap in gaps.items()}
 
 

@@ -6,6 +6,7 @@ cross-entropy.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, final
 
 import torch
@@ -53,15 +54,21 @@ class Classes:
         size = as_norm(norm).value(W)
         return (own - other).amin((-2, -1)) / size.where(size > 0, 1.0)
 
-    def largest(self, norm: str) -> Tensor:
-        """Compute the largest margin in a norm, ``(*B,)``."""
-        found = solve(class_problem(self.x, self.y, self.count), norm)
-        return found.raise_for_status().margin
-
     def train(self, method: Method, progress: Progress | None = None, **options: Any) -> Any:
         """Train the classifier by its cross-entropy."""
         return train(self.data, method=method, head=self.head, loss="log", progress=progress,
                      **options)  # fmt: skip
+
+
+@cache
+def largest_margins(trials: int, seed: int, norm: str) -> Tensor:
+    """Compute the largest margins of :func:`random_classes` in a norm, ``(trials,)``.
+
+    One by one: for large problems a batch is no faster.
+    """
+    classes = random_classes(trials, seed)
+    problem = class_problem(classes.x, classes.y, classes.count)
+    return torch.stack([solve(problem[k], norm).raise_for_status().margin for k in range(trials)])
 
 
 def random_classes(trials: int, seed: int = 0, *, count: int = 15, d: int = 25, per: int = 50,
