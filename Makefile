@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+# For tests of pages and their scripts, where npm is present.
+NODE := axe-core@4.14.1 typescript@7.0.2
 READY := $(VENV)/ready
 
 .PHONY: setup demo test lint bench hunt clean
@@ -15,9 +17,11 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
-		--editable ".[plot,graph,text,sklearn,models,minilm,verify,bench,dev]"
+		--editable ".[plot,graph,text,sklearn,notebook,models,minilm,verify,bench,dev]"
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
 		--no-deps rxnmapper
+	! command -v npm >/dev/null || npm install --silent --no-save --no-package-lock --no-audit \
+		--no-fund --fetch-retries 1 --prefix $(VENV)/node $(NODE) || echo "npm: no $(NODE)"
 	touch $@
 
 demo: setup

@@ -10,6 +10,7 @@ import torch
 import attnmargin as am
 from attnmargin.data.demo_reviews import review_data
 from attnmargin.papers.c.graphs import SEQUENCES
+from tests.browser import browser, visit  # noqa: F401  fixtures
 from tests.commands import write
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one core each, for programs that a test starts as well

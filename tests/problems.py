@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 import attnmargin as am
+from attnmargin.margin.norms import as_norm
 
 SHAPES = [(2, 3, 2), (5, 5, 5), (6, 8, 10), (5, 5, 20), (20, 5, 40)]
 MORE_SHAPES = [*SHAPES, (10, 5, 15), (5, 15, 12)]
@@ -19,11 +20,11 @@ MORE_SHAPES = [*SHAPES, (10, 5, 15), (5, 15, 12)]
 
 @dataclass(frozen=True)
 class Planted:
-    """A problem whose Frobenius solution is known."""
+    """A problem whose solution is known, in the Frobenius norm unless said otherwise."""
 
     problem: am.MarginProblem
     W: Tensor
-    dual: Tensor  # W = Aᵀ dual
+    dual: Tensor  # W = Aᵀ dual in the Frobenius norm
 
 
 def planted_optimum(
@@ -41,6 +42,23 @@ def planted_optimum(
     slack = torch.from_numpy(rng.exponential(size=M)) * scale**2
     bound = torch.where((dual > 0) | equality, rows, rows - slack)
     return Planted(am.margin_problem(left, right, bound, equality), W, dual)
+
+
+def planted_in(
+    norm: str | float, M: int, d: int, e: int, seed: int, equalities: int = 0
+) -> Planted:
+    """Choose multipliers, so V, then a W that V touches, and bounds that make both optimal.
+
+    W is any of its kind: in norms that are not strictly convex, others may be as short.
+    """
+    plain = planted_optimum(M, d, e, seed, equalities).problem
+    rng = np.random.default_rng([seed, 1])
+    dual = torch.from_numpy(rng.exponential(size=M) * (rng.random(M) < 0.5))
+    dual = torch.where(plain.equality, torch.from_numpy(rng.standard_normal(M)), dual)
+    W = as_norm(norm).steepest(plain.adjoint(dual))
+    rows, slack = plain.apply(W), torch.from_numpy(rng.exponential(size=M))
+    bound = torch.where((dual > 0) | plain.equality, rows, rows - slack)
+    return Planted(am.margin_problem(plain.left, plain.right, bound, plain.equality), W, dual)
 
 
 def planted_contradiction(

@@ -67,8 +67,8 @@ def test_importing_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_there_are_at_most_fifty_public_names() -> None:
-    assert len(am.__all__) <= 50
+def test_there_are_at_most_fifty_five_public_names() -> None:
+    assert len(am.__all__) <= 55
     assert set(am.NAMESPACES) <= set(dir(am))
     for name in am.NAMESPACES:
         assert inspect.ismodule(getattr(am, name))

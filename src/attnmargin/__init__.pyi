@@ -3,6 +3,7 @@
 from . import embeddings as embeddings
 from . import graphs as graphs
 from . import models as models
+from . import optim as optim
 from . import plot as plot
 from . import selections as selections
 from . import text as text
@@ -25,6 +26,7 @@ from .graphs.collection import TokenGraphs as TokenGraphs
 from .graphs.collection import token_graphs as token_graphs
 from .graphs.cyclic import cyclic_correction as cyclic_correction
 from .graphs.problem import graph_problem as graph_problem
+from .margin import norms as norms
 from .margin.alternatives import Uniqueness as Uniqueness
 from .margin.alternatives import uniqueness as uniqueness
 from .margin.builders import embedding_problem as embedding_problem
@@ -43,15 +45,18 @@ from .margin.problem import MarginProblem as MarginProblem
 from .margin.problem import margin_problem as margin_problem
 from .margin.solution import Solution as Solution
 from .optim.mirror_descent import MirrorDescent as MirrorDescent
+from .optim.steepest_descent import SteepestDescent as SteepestDescent
 from .prediction.confirmation import Confirmation as Confirmation
 from .prediction.confirmation import confirm as confirm
 from .prediction.entry import predict as predict
 from .prediction.prediction import Prediction as Prediction
 from .prediction.verdict import Verdict as Verdict
+from .solvers.comparison import margins as margins
 from .solvers.entry import solve as solve
 from .solvers.path import solve_path as solve_path
 from .solvers.sequences.entry import solve_sequences as solve_sequences
 from .training import measures as measures
+from .training import methods as methods
 from .training.flow import gradient_flow as gradient_flow
 from .training.loop import train as train
 from .training.measures import bregman as bregman

@@ -37,7 +37,7 @@ def test_train_text_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_
     assert record["html"] == str(page)
     text = page.read_text()
     assert "Attention in texts of class 1" in text
-    assert text.count('<p class="coloured">') == 7  # all three of class 0
+    assert text.count('<p class="words">') == 7  # all three of class 0
     assert (record["epochs"], record["train"], record["test"]) == (2, 48, 12)
     code, _, err = command(capsys, "train-text", file, "--device", "nonsense")
     assert (code, "--device: got 'nonsense'" in err) == (2, True)

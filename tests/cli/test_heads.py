@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.commands import command, write
 from tests.models.instances import REVIEWS, minilm, small_model
@@ -66,7 +67,7 @@ def test_the_page_holds_everything_and_loads_nothing(
     assert code == 0
     assert f"page: {page}" in out
     text = page.read_text("utf-8")
-    assert not re.search(r"""(src|href)=|https?://|@import|url\(""", text)
+    assert not re.search(r"""(src|href)="(?!#)|https?://|@import|url\(""", text)
     assert text.count("</script>") == 2
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
     assert len(data["heads"]) == 8
@@ -110,9 +111,64 @@ def test_texts_from_jsonl_and_cut(
     assert (record["tokens"], len(record["heads"])) == (24, 4)
 
 
+def test_saturated_queries_or_the_reason_why_not(
+    folder: Path, texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("heads", folder, texts, "--which", "saturated", "--draws", 2)
+    record = json.loads(command(capsys, *words, "--saturated", 0.15, "--json")[1])
+    assert (record["which"], record["saturated"], record["price"]) == ("saturated", 0.15, None)
+    own = max(record["heads"], key=lambda head: head["asked"])
+    assert own["asked"] == round(own["saturation"]["value"] * own["queries"]) > 0
+    assert (own["draws"], own["feasible"], own["rows held"]) == (1, 1, 1.0)
+    assert "more than 15%: " in record["sentences"][3]
+    code, out, err = command(capsys, *words, "--saturated", 0.995)
+    assert (code, err) == (0, "")
+    assert "No attention SVM for 8 heads: no query gives one token more than 99.5%" in out
+
+
+def test_all_queries_with_slack(
+    folder: Path, texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    words = ("heads", folder, texts, "--layer", 1, "--which", "all", "--price", 5, "--draws", 2)
+    record = json.loads(command(capsys, *words, "--json", "--html", page)[1])
+    own = record["heads"][0]
+    assert record["price"] == 5.0
+    assert own["asked"] == own["queries"]
+    assert 0.0 <= own["free"]["value"] < own["kept"]["value"] <= 1.0
+    assert own["kept"]["null"] is not None
+    assert own["gap"] < 1e-12
+    assert "In the soft-margin solution" in page.read_text("utf-8")
+    code, out, _ = command(capsys, *words)
+    assert code == 0
+    assert "with slack at the price 5" in out
+
+
+def test_a_contradiction_is_in_the_record_and_on_the_page(
+    tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = small_model("bert", vocab_size=minilm().tokenizer.vocab_size)
+    with torch.no_grad():  # without positions, equal words are equal tokens
+        model.embeddings.position_embeddings.weight.zero_()
+    model.save_pretrained(tmp_path / "model")
+    minilm().tokenizer.save_pretrained(tmp_path / "model")
+    page, twice = tmp_path / "page.html", write(tmp_path / "twice.txt", ["good " * 12])
+    words = ("heads", tmp_path / "model", twice, "--layer", 0, "--which", "all", "--price", "inf")
+    record = json.loads(command(capsys, *words, "--json", "--html", page)[1])
+    failed = [own for own in record["heads"] if own["contradiction"]]
+    assert failed
+    assert failed[0]["feasible"] < failed[0]["draws"]
+    assert "wants “good” (" in failed[0]["words"]
+    assert any(own["words"] in sentence for own in failed for sentence in record["sentences"])
+    assert "but these tokens are equal" in page.read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--which", "some"), "--which: got 'some'; needs one of widest, saturated, all"),
+        (("--price", 0), "--price: got 0; needs a number above 0"),
+        (("--saturated", 1), "--saturated: got 1.0; needs a share between 0 and 1"),
         (("--all", "--layer", 1), "--all: got --layer or --head beside it; needs one of the two"),
         (("--head", 1), "--head: got 1 without --layer; needs the layer of the head"),
         (("--layer", 2), "--layer: got 2; needs 0 to 1 for a model of 2 layers"),

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import attnmargin as am
 from attnmargin.margin.norms import as_norm
-from tests.problems import planted_contradiction, planted_optimum
+from tests.problems import planted_contradiction, planted_in, planted_optimum
 
-NORMS: list[str | float] = ["fro", "nuc", 1.1, 1.75, 3.0, 10.0]
+FLAT = ["spectral", "max", "sum", "rows", "columns"]
+NORMS: list[str | float] = ["fro", "nuc", *FLAT, 1.1, 1.75, 3.0, 10.0]
 
 
 def row_problem(norm: str | float) -> tuple[am.MarginProblem, torch.Tensor]:
@@ -22,12 +23,8 @@ def row_problem(norm: str | float) -> tuple[am.MarginProblem, torch.Tensor]:
     u = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)
     z = torch.tensor([1.0, 3.0], dtype=torch.float64)
     A = torch.outer(u, z)
-    if norm == "nuc":
-        W = A / (A * A).sum()
-    else:
-        q = as_norm(norm).p / (as_norm(norm).p - 1) if norm != "fro" else 2.0  # type: ignore[attr-defined]
-        W = A.sign() * A.abs() ** (q - 1)
-        W = W / (W * A).sum()
+    W = as_norm(norm).steepest(A)
+    W = W / (W * A).sum()
     return am.margin_problem(u[None], z[None]), W
 
 
@@ -39,6 +36,16 @@ def test_closed_form_of_one_row(norm: str | float) -> None:
     assert float(certificate.gap) < 1e-14
     value = 1.0 / as_norm(norm).dual_value(problem.adjoint(torch.ones(1).double()))
     torch.testing.assert_close(certificate.lower, value)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_planted_pairs_are_certified_in_every_norm(norm: str | float) -> None:
+    for seed in range(10):
+        planted = planted_in(norm, 8, 4, 3, seed, equalities=seed % 3)
+        assert am.certify(planted.problem, norm, planted.W, planted.dual).status == "optimal"
+        for wrong in (planted.W * 1.001, planted.W * 0.999, planted.W + 1e-4):
+            check = am.certify(planted.problem, norm, wrong, planted.dual)
+            assert check.status == "inaccurate"
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -192,7 +199,9 @@ def test_the_judge_imports_no_solver() -> None:
     while todo:
         module = todo.pop()
         seen.add(module)
-        text = (source / f"{module.split('.', 1)[1].replace('.', '/')}.py").read_text()
+        place = source.joinpath(*module.split(".")[1:])
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        text = file.read_text()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("attnmargin"):
                 assert "solvers" not in str(node.module)

@@ -5,7 +5,7 @@ import torch
 
 import attnmargin as am
 from attnmargin.margin.norms import inverse_mirror, mirror, mirror_step
-from attnmargin.training.weights import Rule
+from attnmargin.training.rules import Mirror
 
 
 def drawn(*shape: int) -> torch.Tensor:
@@ -27,7 +27,7 @@ def test_training_takes_this_step_to_the_bit() -> None:
     lr, log_scale = 0.3 * one, 0.0 * one
     powers = torch.tensor([1.2, 2.0, 3.0], dtype=torch.float64)[:, None, None]
     for p in (1.5, 2.0, powers):
-        found = Rule(p, False, None).step(x, D, log_scale, lr)
+        found = Mirror(p, False, None).step(x, D, log_scale, lr)
         assert torch.equal(found, mirror_step(x, -0.3 * D, p, by_logs=False))
         assert torch.equal(found, inverse_mirror(mirror(x, p) + 0.3 * D, p))
 

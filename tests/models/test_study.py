@@ -8,10 +8,11 @@ import torch
 import attnmargin as am
 from attnmargin.models import Choices, Head, Settings, fit_choices, random_head, selections
 from attnmargin.models.fit import choice_problem, square
+from attnmargin.models.hands import hands
 from attnmargin.models.measure import Measure, of_draws, of_texts, with_scores
 from attnmargin.models.queries import widest
 from attnmargin.models.span import TokenSpan, inside, projected
-from attnmargin.models.study import hands, study_heads
+from attnmargin.models.study import study_heads
 from tests.models.instances import minilm_heads, small_model
 
 

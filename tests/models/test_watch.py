@@ -1,5 +1,6 @@
 """Heads along training: records, callbacks, the classifier of paper B, the picture."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -79,6 +80,34 @@ def test_the_callback_of_a_trainer_records() -> None:
         event = callback.on_train_begin if step == 0 else callback.on_step_end
         event(None, state, None, model=model)
     assert watch.steps == [0, 5]
+
+
+def test_a_trainer_of_transformers_records(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=20, n_embd=16, n_layer=1, n_head=2, n_positions=8, bos_token_id=0, eos_token_id=0
+    )
+    model = GPT2LMHeadModel(config)
+    rows = [torch.randint(1, 20, (6,)) for _ in range(16)]
+    watch = Watch(lambda: am.models.read_heads(model, ROWS), every=2, settings=FAST)
+    trainer = Trainer(
+        model,
+        TrainingArguments(
+            str(tmp_path), max_steps=5, per_device_train_batch_size=4, learning_rate=0.05,
+            use_cpu=True, save_strategy="no", report_to="none", disable_tqdm=True,
+        ),
+        train_dataset=[{"input_ids": row, "labels": row} for row in rows],
+        callbacks=[watch.callback()],
+    )  # fmt: skip
+    trainer.train()
+    assert watch.steps == [0, 2, 4]
+    assert watch.places == [(0, 0), (0, 1)]
+    length = watch.of("length")
+    assert bool((length[1:] != length[:-1]).all())  # the heads are those of the moment
+    last = am.models.study_heads(am.models.read_heads(model, ROWS), FAST)
+    assert [own.spectrum.frobenius for own in last] != length[-1].tolist()  # step 5 came after
 
 
 def test_the_picture_has_curves_of_heads_and_random_ones() -> None:

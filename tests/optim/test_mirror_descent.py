@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import attnmargin as am
 from attnmargin.margin.norms import mirror_step
+from tests.optim.training import Model, batch, fit
 
 
 def parameters(seed: int = 0, dtype: torch.dtype = torch.float64) -> list[nn.Parameter]:
@@ -152,41 +153,6 @@ def test_sparse_gradients_are_refused() -> None:
     layer(torch.tensor([1])).sum().backward()
     with pytest.raises(am.InputError, match="gradient: got a sparse one"):
         am.MirrorDescent(layer.parameters()).step()
-
-
-class Model(nn.Module):
-    """Two encoder layers that tell whether a marked token is there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tokens = nn.Embedding(8, 16)
-        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
-        self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.head = nn.Linear(16, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.body(self.tokens(x))[:, 0])
-
-
-def batch() -> tuple[Tensor, Tensor]:
-    rng = torch.Generator().manual_seed(0)
-    x = torch.randint(0, 7, (64, 6), generator=rng)
-    y = torch.randint(0, 2, (64,), generator=rng)
-    x[y == 1, 2] = 7
-    return x, y
-
-
-def fit(model: Any, optimiser: Any, scheduler: Any, steps: int) -> list[float]:
-    x, y = batch()
-    losses = []
-    for _ in range(steps):
-        optimiser.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimiser.step()
-        scheduler.step()
-        losses.append(float(loss.detach()))
-    return losses
 
 
 RATES = {1.1: 0.02, 2.0: 0.1, 3.0: 0.02}

@@ -7,9 +7,7 @@ from attnmargin.report.pages.coloured import coloured_text
 
 def test_colours_follow_the_weights() -> None:
     text = coloured_text(["so", "bor", "##ing"], [0.5, -1.0, 0.0], marked="so")
-    assert '<span class="marked" style="--a:0.38" title="0.5">so</span>' in text
-    assert (
-        '<span class="minus" style="--a:0.75" title="-1">bor</span><span style="--a:0.00"' in text
-    )
+    assert '<i class="wins" style="--a:0.50" title="0.5">so</i>' in text
+    assert '<i class="minus" style="--a:1.00" title="-1">bor</i><i style="--a:0.00"' in text
     assert "<b>" not in coloured_text(["<b>"], [1.0])
-    assert np.char.count(coloured_text([], []), "span") == 0
+    assert np.char.count(coloured_text([], []), "<i") == 0

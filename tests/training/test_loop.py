@@ -168,7 +168,7 @@ def test_one_row_in_closed_form() -> None:
     ("options", "words"),
     [
         ({"parameter": "X"}, "parameter: got 'X'"),
-        ({"method": "adam"}, "method: got 'adam'"),
+        ({"method": "newton"}, "method: got 'newton'"),
         ({"p": 3.0}, "needs method='mirror'"),
         ({"method": "mirror", "p": 1.0}, "p: got 1; needs finite powers"),
         ({"method": "mirror", "p": [1.5, 2.0]}, "p: got shape (2,)"),

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, progress_bar, waiting
-from attnmargin.cli.options import INPUT, OUTPUT, Command, as_json
+from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json
 
 
 @click.command(cls=Command)
@@ -21,8 +21,29 @@ from attnmargin.cli.options import INPUT, OUTPUT, Command, as_json
 @click.option("--head", type=int, help="study one head, with --layer")
 @click.option("--want", help="a .jsonl file of pairs, or previous, same or next")
 @click.option("--length", type=int, help="cut texts to so many tokens")
+@click.option(
+    "--which",
+    type=OneOf("widest", "saturated", "all"),
+    default="widest",
+    show_default=True,
+    help="queries that an attention SVM asks",
+)
+@click.option(
+    "--saturated",
+    type=float,
+    default=0.9,
+    show_default=True,
+    help="a query is saturated if one token gets more than this share",
+)
+@click.option("--price", type=float, help="of slack; 1 for --which all, else inf: a hard margin")
 @click.option("--queries", type=int, default=24, show_default=True, help="of one attention SVM")
-@click.option("--draws", type=int, default=4, show_default=True, help="attention SVMs per head")
+@click.option(
+    "--draws",
+    type=int,
+    default=4,
+    show_default=True,
+    help="attention SVMs, and random heads, per head",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="of the random heads")
 @click.option("--nuclear", is_flag=True, help="one head in the nuclear norm too (slow)")
 @click.option("--html", type=OUTPUT, help="write a page: map of heads, sentences, attention")
@@ -101,7 +122,8 @@ def _pairs(want: str, found: Any) -> Any:
 
 
 def _study(model: str, found: Any, pairs: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    from attnmargin.models.study import Settings, study_heads
+    from attnmargin.models.settings import Settings
+    from attnmargin.models.study import study_heads
     from attnmargin.models.wanted import wanted_selection
     from attnmargin.report.heads import heads_record
 
@@ -112,12 +134,12 @@ def _study(model: str, found: Any, pairs: Any, options: dict[str, Any]) -> tuple
             wanted = wanted_selection(list(found), pairs)
     with progress_bar("studying heads") as progress:
         studies = study_heads(found, settings, progress)
-    return heads_record(model, found, studies, wanted), studies
+    return heads_record(model, found, studies, settings, wanted), studies
 
 
 def _detail(found: Any, options: dict[str, Any], nuclear: bool) -> dict[str, Any]:
     from attnmargin.models.detail import examine_head
-    from attnmargin.models.study import Settings
+    from attnmargin.models.settings import Settings
     from attnmargin.report.heads import detail_record
 
     with waiting("taking guards away"):

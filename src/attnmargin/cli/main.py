@@ -14,9 +14,11 @@ import click
 from attnmargin.base.errors import AttnMarginError
 from attnmargin.cli import (
     classifier,
+    explorer,
     figures,
     graphs,
     heads,
+    margins,
     prediction,
     solutions,
     tokens,
@@ -34,7 +36,18 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for family in (prediction, solutions, training, graphs, classifier, tokens, heads, figures):
+for family in (
+    prediction,
+    explorer,
+    solutions,
+    margins,
+    training,
+    graphs,
+    classifier,
+    tokens,
+    heads,
+    figures,
+):
     for command in family.COMMANDS:
         cli.add_command(command)
 

@@ -73,6 +73,20 @@ FOLDER = click.Path(path_type=Path)
 LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")
 
 
+# The norms with a name, as margin.norms has them; that module would load torch.
+NORMS = "fro, nuc, spectral, max, sum, rows, columns"
+
+
+def norm_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Reject unknown norms before the library is loaded."""
+    try:
+        if value in NORMS.split(", ") or 1.0 < float(value) < float("inf"):
+            return value
+    except ValueError:
+        pass
+    raise InputError("--norm", repr(value), f"{NORMS} or a number p > 1")
+
+
 def _rate(_: click.Context, __: click.Parameter, value: str) -> float | str:
     """Parse a rate that training on the command line accepts."""
     if value in ("auto", "polyak"):

@@ -10,7 +10,15 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, searching, waiting
-from attnmargin.cli.options import INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json
+from attnmargin.cli.options import (
+    INPUT,
+    INPUT_OR_FOLDER,
+    NORMS,
+    OUTPUT,
+    Command,
+    as_json,
+    norm_name,
+)
 from attnmargin.report.numbers import short
 
 if TYPE_CHECKING:
@@ -20,20 +28,14 @@ _MOST_LINES = 20
 _STYLE = {"optimal": "green", "infeasible": "red", "inaccurate": "yellow", "local": "cyan"}
 
 
-def _norm(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Reject unknown norms before the library is loaded."""
-    try:
-        if value in ("fro", "nuc") or 1.0 < float(value) < float("inf"):
-            return value
-    except ValueError:
-        pass
-    raise InputError("--norm", repr(value), "fro, nuc or a number p > 1")
-
-
 @click.command(cls=Command)
 @click.argument("file", type=INPUT_OR_FOLDER)
 @click.option(
-    "--norm", default="fro", show_default=True, callback=_norm, help="fro, nuc, or a number p > 1"
+    "--norm",
+    default="fro",
+    show_default=True,
+    callback=norm_name,
+    help=f"{NORMS} or a number p > 1",
 )
 @click.option(
     "--select",

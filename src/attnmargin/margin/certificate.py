@@ -111,7 +111,7 @@ class Certificate(Summarised):
 
         ‖·‖_p² is strongly convex (Ball, Carlen, Lieb); by Clarkson's inequality, ‖·‖_p^p falls by
         ‖(W − W⋆)/2‖^p at the midpoint, which is feasible. What W misses its rows by is added.
-        Infinite in the nuclear norm, whose solution need not be unique.
+        Infinite in other norms, whose solutions need not be unique.
         """
         if self.power is None:
             return torch.full_like(self.gap, torch.inf)
@@ -191,7 +191,7 @@ def certify(
 
     Args:
         problem: the rows, batch ``*B``.
-        norm: "fro", "nuc", a number p > 1, or a norm object.
+        norm: a name, a number p > 1, or a norm object, as in :func:`attnmargin.solve`.
         W: ``(*B, d, e)``; not finite where ``dual`` is to prove infeasibility.
         dual: ``(*B, M)``, one multiplier per row, up to a positive factor per problem.
         exact: evaluate everything in rational numbers, and roots and powers to 50 digits. Slow: a

@@ -10,7 +10,8 @@ from attnmargin.models.null import random_head
 from attnmargin.models.queries import Queries, selections
 from attnmargin.models.reading import read_heads
 from attnmargin.models.rotary import Rotary
-from attnmargin.models.study import HeadStudy, Settings, study_heads
+from attnmargin.models.settings import Settings
+from attnmargin.models.study import HeadStudy, study_heads
 from attnmargin.models.wanted import Wanted, place_pairs, wanted_selection
 from attnmargin.models.watch import Watch
 

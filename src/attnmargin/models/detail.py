@@ -6,10 +6,11 @@ from typing import final
 
 from attnmargin.base.compiled import one_thread
 from attnmargin.models.contradiction import Contradiction, contradiction_of
-from attnmargin.models.fit import Choices, Fit, fit_choices
+from attnmargin.models.fit import Choices, Fit, fit_choices, softened
+from attnmargin.models.hands import hands, refusal
 from attnmargin.models.head import Head
 from attnmargin.models.queries import selections
-from attnmargin.models.study import ROTARY, TOO_SHORT, Settings, hands
+from attnmargin.models.settings import Settings
 from attnmargin.solvers.entry import solve
 
 # Numbers of guards that are taken away; queries of the nuclear problem.
@@ -42,11 +43,12 @@ def examine_head(head: Head, settings: Settings | None = None, nuclear: bool = F
         nuclear: also solve in the nuclear norm, which takes about half a minute at d = 384.
     """
     own = settings or Settings()
-    dealt = hands(head, selections(head), own)
-    if head.rotary is not None or not dealt:
-        reason = ROTARY if head.rotary is not None else TOO_SHORT
+    queries = selections(head)
+    dealt = hands(head, queries, own)
+    reason = refusal(head, queries, dealt, own)
+    if reason:
         return HeadDetail(math.nan, 0, {}, None, math.nan, math.nan, reason)
-    fit = fit_choices([head], [dealt[0]])[0]
+    fit = fit_choices([head], [dealt[0]], price=own.cost)[0]
     found = contradiction_of(fit.solution, dealt[0])
     few = Choices(*(x[:_NUCLEAR] for x in (dealt[0].text, dealt[0].position, dealt[0].token)))
     frobenius = fit_choices([head], [few])[0].efficiency
@@ -57,11 +59,12 @@ def examine_head(head: Head, settings: Settings | None = None, nuclear: bool = F
 
 
 def _without_guards(fit: Fit) -> dict[int, float]:
-    """Solve without the rows of largest multiplier."""
+    """Solve without the rows of largest multiplier, at the same price of slack."""
     order = fit.solution.dual.argsort(descending=True)
     margins = {}
     for count in (k for k in _TAKEN if k < int((fit.solution.dual > 0).sum())):
         mask = fit.problem.mask.clone()
         mask[order[:count]] = False
-        margins[count] = float(solve(replace(fit.problem, mask=mask)).margin)
+        rest = softened(replace(fit.problem, mask=mask), fit.price)
+        margins[count] = float(solve(rest).margin)
     return margins

@@ -6,47 +6,25 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-import torch
 from torch import Tensor
 
-from attnmargin.base.checks import check_number, check_whole
 from attnmargin.base.compiled import one_thread, wanted_threads
 from attnmargin.base.display import Summarised
-from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Progress
+from attnmargin.models.contradiction import Contradiction, contradiction_of
 from attnmargin.models.fit import Choices, Fit, fit_choices
+from attnmargin.models.hands import hands, refusal
 from attnmargin.models.head import Head
 from attnmargin.models.measure import Measure, of_draws, of_texts, with_scores
 from attnmargin.models.null import random_head
-from attnmargin.models.queries import Queries, selections, widest
+from attnmargin.models.queries import Queries, selections
+from attnmargin.models.settings import Settings
 from attnmargin.models.shown import Shown, shown_queries
 from attnmargin.models.spectrum import Spectrum, spectrum
 
-_MEASURES = ("saturation", "entropy", "efficiency", "cosine")
-ROTARY = "its positions are rotary: logits are those of one W per distance, not of one W"
-TOO_SHORT = "no query sees two tokens"
-
-
-@final
-@dataclass(frozen=True)
-class Settings:
-    """How heads are studied.
-
-    The ``queries · draws`` queries with the widest gaps are dealt into ``draws`` hands. Every hand
-    is one attention SVM; as many random heads with the same spectrum play one hand each.
-    """
-
-    queries: int = 24  # of one attention SVM
-    draws: int = 4
-    saturated: float = 0.9  # a query is saturated if one token gets more than this
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_whole(queries=self.queries, draws=self.draws)
-        if not 0.0 < check_number("saturated", self.saturated, "a share below 1") < 1.0:
-            raise InputError("saturated", f"{self.saturated}", "a share between 0 and 1")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise InputError("seed", repr(self.seed), "a whole number")
+_MEASURES = ("saturation", "entropy", "efficiency", "cosine", "free", "kept")
+# Slack below this is none: the solver knows rows to about 1e-12 of their bound.
+_NONE = 1e-9
 
 
 @final
@@ -65,9 +43,14 @@ class HeadStudy(Summarised):
     best: float  # the best margin, mean of the draws
     feasible: int  # draws whose selection some W realises
     draws: int  # attention SVMs that were solved
+    asked: int  # queries in them
+    held: float  # share of their rows that the head satisfies
+    free: Measure  # share of the queries without slack in the solution; NaN for a hard margin
+    kept: Measure  # share of those with a slack below 1: the solution selects their token
     gap: float  # largest certified gap among them
     spectrum: Spectrum
     shown: list[Shown]  # the first draw
+    contradiction: Contradiction | None = None  # of the first that no W satisfies
     reason: str = ""  # why there is no margin
 
     def summary(self) -> dict[str, str]:
@@ -91,13 +74,14 @@ def study_heads(
     """Study heads: what they select, and how near they are to its max-margin solution.
 
     For every head: the share of saturated queries and the entropy; the attention SVM of what it
-    selects at its most decided queries, and the *efficiency*: the margin of its W, projected on
-    span(token differences) × span(queries), over the best margin. Each beside random heads with the
-    same singular values on the same texts, as z-scores.
+    selects at its most decided queries, or at others (:class:`Settings`), and the *efficiency*: the
+    margin of its W, projected on span(token differences) × span(queries), over the best margin.
+    Each beside random heads with the same singular values on the same texts, as z-scores. Some W
+    realises what a head selects, because its own does, unless equal tokens tie for a query.
 
     Args:
         heads: from :func:`read_heads`, or heads that you built.
-        settings: number of queries and draws.
+        settings: which queries are asked, and the price of slack.
         progress: called with the number of heads done and their total.
 
     Returns:
@@ -126,28 +110,18 @@ def study_heads(
     return found
 
 
-def hands(head: Head, queries: Queries, settings: Settings) -> list[Choices]:
-    """Deal the queries with the widest gaps into hands, of equal gaps as far as possible."""
-    best = widest(head, queries, settings.queries * settings.draws)
-    dealt = []
-    for k in range(min(settings.draws, len(best))):
-        own = best[torch.arange(k, len(best), settings.draws)]
-        dealt.append(Choices(own.text, own.position, own.token))
-    return dealt
-
-
 def _study(head: Head, settings: Settings) -> HeadStudy:
     queries = selections(head)
     randoms = [random_head(head, k, settings.seed) for k in range(settings.draws)]
     theirs = [selections(own) for own in randoms]
     dealt = hands(head, queries, settings)
+    reason = refusal(head, queries, dealt, settings)
     fits: list[Fit] = []
     nulls: list[Fit] = []
-    reason = ROTARY if head.rotary is not None else "" if dealt else TOO_SHORT
     if not reason:
-        played = [hands(head, own, settings)[k] for k, own in enumerate(theirs[: len(dealt)])]
-        players = [*[head] * len(dealt), *randoms[: len(dealt)]]
-        every = fit_choices(players, [*dealt, *played])
+        played = _played(head, theirs, dealt, settings)
+        players = [*[head] * len(dealt), *randoms[: len(played)]]
+        every = fit_choices(players, [*dealt, *played], price=settings.cost)
         fits, nulls = every[: len(dealt)], every[len(dealt) :]
     return HeadStudy(
         head.layer,
@@ -162,11 +136,37 @@ def _study(head: Head, settings: Settings) -> HeadStudy:
         _average([f.best for f in fits]),
         sum(f.feasible for f in fits),
         len(fits),
+        sum(len(own) for own in dealt) if fits else 0,
+        _average([f.held for f in fits]),
+        of_draws([_below(f, _NONE) for f in fits], [_below(f, _NONE) for f in nulls]),
+        of_draws([_below(f, 1.0) for f in fits], [_below(f, 1.0) for f in nulls]),
         max((float(f.solution.certificate.gap) for f in fits if f.feasible), default=math.nan),
         spectrum(head),
         shown_queries(head, dealt[0], fits[0] if fits else None) if dealt else [],
+        _contradiction(fits, dealt),
         reason,
     )  # fmt: skip
+
+
+def _played(
+    head: Head, theirs: list[Queries], dealt: list[Choices], settings: Settings
+) -> list[Choices]:
+    """Deal every random head one hand, as large as those of the head."""
+    count = sum(len(own) for own in dealt)
+    if settings.which == "widest":
+        theirs = theirs[: len(dealt)]
+    return [hands(head, own, settings, count)[k % len(dealt)] for k, own in enumerate(theirs)]
+
+
+def _below(fit: Fit, slack: float) -> float:
+    """Compute the share of queries with less slack in the solution; NaN for a hard margin."""
+    return _mean((fit.slack < slack).double()) if fit.price < math.inf else math.nan
+
+
+def _contradiction(fits: list[Fit], dealt: list[Choices]) -> Contradiction | None:
+    """Find the first contradiction of the hands."""
+    pairs = zip(fits, dealt, strict=False)
+    return next((found for f, own in pairs if (found := contradiction_of(f.solution, own))), None)
 
 
 def _saturated(queries: Queries, settings: Settings) -> Tensor:

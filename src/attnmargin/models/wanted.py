@@ -16,9 +16,9 @@ from attnmargin.margin.certificate import Status
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.models.contradiction import Contradiction, contradiction_of
 from attnmargin.models.fit import Choices, choice_problem, square
+from attnmargin.models.hands import ROTARY
 from attnmargin.models.head import Head
 from attnmargin.models.span import projected
-from attnmargin.models.study import ROTARY
 from attnmargin.solvers.entry import solve
 
 # Pairs in the attention SVM of a layer.

@@ -11,7 +11,8 @@ from attnmargin.base.checks import check_whole
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.models.head import Head
-from attnmargin.models.study import HeadStudy, Settings, study_heads
+from attnmargin.models.settings import Settings
+from attnmargin.models.study import HeadStudy, study_heads
 
 NUMBERS = ("saturation", "entropy", "efficiency", "cosine")
 

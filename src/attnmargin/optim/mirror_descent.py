@@ -11,6 +11,14 @@ from torch.optim.optimizer import Optimizer
 from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import mirror_step, scaled_norm, working_dtype
 from attnmargin.optim.kernel import fits, update
+from attnmargin.optim.options import (
+    check_options,
+    closed,
+    decay,
+    heavy_ball,
+    parameters_and_gradients,
+    scalar,
+)
 
 # Parameters with fewer entries do not justify their own kernel.
 _WORTH_A_KERNEL = 1 << 14
@@ -87,63 +95,25 @@ class MirrorDescent(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Take one step; ``closure`` recomputes the loss and returns it."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss: float | None = closed(closure)
         for group in self.param_groups:
-            parameters = [w for w in group["params"] if w.grad is not None]
-            gradients = [_dense(w.grad) for w in parameters]
+            parameters, gradients = parameters_and_gradients(group)
             if group["normalize"] and gradients:
                 size = _group_norm(gradients, group["p"])
                 gradients = [
                     g.to(working_dtype(g)) / size.to(g.device, working_dtype(g)) for g in gradients
                 ]
             if group["momentum"] > 0.0:
-                gradients = self._heavy(parameters, gradients, group["momentum"])
+                gradients = heavy_ball(self, parameters, gradients, group["momentum"])
             _descend(parameters, gradients, group)
         return loss
 
-    def _heavy(
-        self, parameters: list[Tensor], gradients: list[Tensor], rate: float
-    ) -> list[Tensor]:
-        buffers = []
-        for w, g in zip(parameters, gradients, strict=True):
-            state = self.state[w]
-            if "momentum_buffer" not in state:
-                state["momentum_buffer"] = g.clone()  # keeps the dtype of the gradient
-            else:
-                state["momentum_buffer"].mul_(rate).add_(g)
-            buffers.append(state["momentum_buffer"])
-        return buffers
-
 
 def _check(options: dict[str, Any]) -> None:
-    lr = options["lr"]
-    single = isinstance(lr, int | float) or (
-        isinstance(lr, Tensor) and lr.numel() == 1 and not lr.is_complex()
-    )
-    number = float(lr) if single else math.nan
-    if not (math.isfinite(number) and number >= 0.0):
-        raise InputError("lr", repr(lr), "a number that is not negative")
+    check_options(options)
     p = options["p"]
     if not isinstance(p, int | float) or not 1.0 < p < math.inf:
         raise InputError("p", repr(p), "a number with 1 < p < ∞")
-    for name, below in (("momentum", 1.0), ("weight_decay", math.inf)):
-        value = options[name]
-        if not isinstance(value, int | float) or not 0.0 <= value < below:
-            needs = (
-                "a number from 0 to below 1" if below == 1.0 else "a number that is not negative"
-            )
-            raise InputError(name, repr(value), needs)
-
-
-def _dense(gradient: Tensor) -> Tensor:
-    if gradient.is_sparse:
-        raise InputError("gradient", "a sparse one", "dense gradients: sparse=False")
-    if gradient.is_complex():
-        raise InputError("gradient", "a complex one", "real parameters")
-    return gradient
 
 
 def _group_norm(gradients: list[Tensor], p: float) -> Tensor:
@@ -159,11 +129,8 @@ def _group_norm(gradients: list[Tensor], p: float) -> Tensor:
 
 def _descend(parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
     """Update one group in place."""
-    lr, p, decay = group["lr"], float(group["p"]), group["weight_decay"]
-    lr = lr.reshape(()) if isinstance(lr, Tensor) else lr
-    if decay != 0.0:
-        for w in parameters:
-            w.mul_(1.0 - lr * decay)
+    lr, p = scalar(group["lr"]), float(group["p"])
+    decay(parameters, lr, group["weight_decay"])
     if p == 2.0:
         _descend_plainly(parameters, gradients, lr, group["foreach"])
     else:

@@ -1,4 +1,4 @@
-"""All experiments, by name: those of the papers A to D, and P, of predictions."""
+"""All experiments, by name: those of the papers A to D, P, of predictions, and N, of norms."""
 
 from functools import cache
 
@@ -20,6 +20,8 @@ from attnmargin.papers.b import paths as b_paths
 from attnmargin.papers.c import descent, graphs, lemmas, local
 from attnmargin.papers.d import layers, theory, tokens
 from attnmargin.papers.engine.experiment import Experiment
+from attnmargin.papers.n import attention as n_attention
+from attnmargin.papers.n import classes
 from attnmargin.papers.p import certified, mirror, rates, starts
 
 _FILES = (
@@ -29,6 +31,7 @@ _FILES = (
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
     *(certified, mirror, starts, rates),
+    *(n_attention, classes),
 )
 
 

@@ -6,12 +6,14 @@ from attnmargin.plot.figures import (
     graph,
     heads,
     margins,
+    norms,
     picture,
     scatter,
     tokens,
     trajectory,
     watch,
 )
+from attnmargin.plot.notebook import explore
 from attnmargin.plot.panels import Panel, Picture, Series
 
 __all__ = [
@@ -20,9 +22,11 @@ __all__ = [
     "Series",
     "alignment",
     "attention",
+    "explore",
     "graph",
     "heads",
     "margins",
+    "norms",
     "picture",
     "scatter",
     "tokens",

@@ -1,26 +1,32 @@
-"""A cloud of named points as SVG: hover over a point to see its name."""
+"""A cloud of points as SVG: some have their names beside them, all show theirs on hover."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.plot.labels import place_names, shortened
 from attnmargin.plot.panels import COLOURS, Panel, Series
 from attnmargin.plot.svg import Markup, element
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BELOW, _TOP = 440.0, 330.0, 46.0, 10.0, 40.0, 10.0
+# Font size of names, and their greatest length in letters.
+_SIZE, _LONGEST = 11.0, 16
 Ends = tuple[float, float]
 
 
 def cloud_svg(panel: Panel) -> str:
     """Draw one circle per point of a panel; its tooltip shows the label and both numbers."""
-    x, y = (_ends(np.concatenate([s[axis] for s in panel["series"]])) for axis in ("x", "y"))
-    dots = [dot for k, series in enumerate(panel["series"]) for dot in _dots(series, k, x, y)]
+    points = [series for series in panel["series"] if series["kind"] == "points"]
+    x, y = (_ends(np.concatenate([s[axis] for s in points])) for axis in ("x", "y"))
+    dots = [dot for k, series in enumerate(points) for dot in _dots(series, k, x, y)]
+    names = [name for s in panel["series"] if s["kind"] == "names" for name in _names(s, x, y)]
     along, up = panel["axes"]
     below = {"x": _WIDTH / 2, "y": _HEIGHT - 6, "text-anchor": "middle"}
     frame = {"viewBox": f"0 0 {_WIDTH:.0f} {_HEIGHT:.0f}", "role": "img"}
     look = {"aria-label": f"{up} against {along}", "font-size": 11, "fill": "currentColor"}
-    drawn = element("svg", {**frame, **look}, *_ticks(x, y), *dots, element("text", below, along))
+    parts = (*_ticks(x, y), *dots, *names, element("text", below, along))
+    drawn = element("svg", {**frame, **look}, *parts)
     return element("figure", None, drawn, element("figcaption", None, up))
 
 
@@ -36,6 +42,19 @@ def _dots(series: Series, k: int, x: Ends, y: Ends) -> list[Markup]:
             element("title", None, f"{name}: {a:+.2f}, {b:+.2f}"),
         )
         for a, b, name in zip(series["x"], series["y"], names, strict=True)
+    ]
+
+
+def _names(series: Series, x: Ends, y: Ends) -> list[Markup]:
+    """Write names beside their points, clear of each other."""
+    bottom, frame = _HEIGHT - _BELOW, (_WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BELOW)
+    pairs = zip(series["x"], series["y"], strict=True)
+    points = np.array([(_along(a, x) - _LEFT, bottom - _up(b, y)) for a, b in pairs])
+    words = [shortened(name, _LONGEST) for name in series.get("labels", [])]
+    places = points.reshape(-1, 2) + place_names(points.reshape(-1, 2), words, frame, _SIZE)
+    return [
+        element("text", {"x": _LEFT + a, "y": bottom - b - 2.0, "font-size": _SIZE}, word)
+        for (a, b), word in zip(places, words, strict=True)
     ]
 
 

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from attnmargin.base.errors import MissingPackageError
-from attnmargin.plot.labels import letters, place_names
+from attnmargin.plot.labels import boxes_along, letters, place_names
 from attnmargin.plot.panels import COLOURS, INK, Panel, Picture, Series
 
 if TYPE_CHECKING:
@@ -123,6 +123,9 @@ def _finish(axes: Any, panel: Panel, wide: float) -> None:
         axes.set_xticks(range(len(panel["ticks"])), panel["ticks"], rotation=90 if narrow else 0)
     elif _whole(panel):
         axes.locator_params(axis="x", integer=True)
+    if "ticks_up" in panel:
+        axes.set_yticks(range(len(panel["ticks_up"])), panel["ticks_up"])
+        axes.invert_yaxis()
     if panel.get("bare"):
         axes.set_axis_off()
     if panel.get("grid", True):
@@ -207,7 +210,7 @@ def _arrow(axes: Any, series: Series, colour: str) -> None:
 
 def _ends(series: Series) -> tuple[Any, Any]:
     """Return the first and the last point of a series."""
-    places = np.stack((series["x"], series["y"]), -1)
+    places = _places(series)
     return tuple(places[0]), tuple(places[-1])
 
 
@@ -230,19 +233,57 @@ def _box(axes: Any, series: Series, colour: str) -> None:
               va="center_baseline", fontsize=9, zorder=3, parse_math=False)  # fmt: skip
 
 
+def _cells(axes: Any, series: Series, colour: str) -> None:
+    """Draw squares, the darker the nearer to 1, with their values."""
+    from matplotlib.patches import Rectangle
+
+    for x, y, value in zip(series["x"], series["y"], series.get("values", ()), strict=True):
+        known = bool(np.isfinite(value))
+        shade = float(np.clip(value, 0.0, 1.0)) if known else 0.0
+        axes.add_patch(
+            Rectangle((x - 0.5, y - 0.5), 1.0, 1.0, fc=colour, alpha=0.08 + 0.72 * shade**2, lw=0)
+        )
+        ink = "white" if shade > 0.85 else INK
+        axes.text(x, y, f"{value:.2f}" if known else "–", ha="center", va="center", fontsize=8,
+                  color=ink)  # fmt: skip
+    axes.set_xlim(min(series["x"]) - 0.5, max(series["x"]) + 0.5)
+    axes.set_ylim(min(series["y"]) - 0.5, max(series["y"]) + 0.5)
+
+
 def _names(axes: Any, series: Series, panel: Panel, size: tuple[float, float]) -> None:
     """Draw words beside their points; lengths are in typographic points."""
     wide, high = (72 * share * length for share, length in zip(_INSIDE, size, strict=True))
     if panel.get("square"):
         wide = high = min(wide, high)
-    points, words = np.stack((series["x"], series["y"]), -1), series.get("labels", [])
+    points, words = _places(series), series.get("labels", [])
     axes.get_xlim()  # autoscale first: it changes transData
-    shares = axes.transAxes.inverted().transform(axes.transData.transform(points))
+
+    def within(own: Any) -> Any:
+        shares = axes.transAxes.inverted().transform(axes.transData.transform(own))
+        return shares * (wide, high)
+
     height = series.get("size", 10.0)
-    places = place_names(shares * (wide, high), words, (wide, high), height)
+    lines = [boxes_along(line) for own in panel["series"] for line in _lines(own, within, wide)]
+    taken = np.concatenate(lines) if lines else None
+    places = place_names(within(points), words, (wide, high), height, taken)
     for word, point, place in zip(words, points, places, strict=True):
         axes.annotate(word, point, xytext=place, textcoords="offset points", fontsize=height,
                       parse_math=False)  # fmt: skip
+
+
+def _lines(series: Series, within: Callable[[Any], Any], wide: float) -> list[Any]:
+    """Return the line that names should not cross, if the series is one."""
+    if series["kind"] not in ("line", "arrow", "endless") or len(series["x"]) < 2:
+        return []
+    line = within(_places(series))
+    if series["kind"] == "endless":
+        way = (line[-1] - line[0]) / max(float(np.linalg.norm(line[-1] - line[0])), 1e-9)
+        line = line[0] + np.array([[-2 * wide], [2 * wide]]) * way
+    return [line]
+
+
+def _places(series: Series) -> Any:
+    return np.stack((series["x"], series["y"]), -1)
 
 
 _KINDS: dict[str, Callable[[Any, Series, str], None]] = {
@@ -253,4 +294,5 @@ _KINDS: dict[str, Callable[[Any, Series, str], None]] = {
     "arrow": _arrow,
     "text": _text,
     "box": _box,
+    "cells": _cells,
 }

@@ -21,12 +21,14 @@ from attnmargin.plot.prediction import (
     attention_panel,
     token_panel,
 )
+from attnmargin.plot.ratios import margins_picture
 from attnmargin.plot.solution import margin_picture
 from attnmargin.plot.studies import heads_picture, watch_picture
 from attnmargin.plot.training import trajectory_picture
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.words import Words, name_tokens
+from attnmargin.solvers.comparison import Margins
 from attnmargin.text.tokens.importance import TokenImportance
 from attnmargin.training.trajectory import Trajectory
 
@@ -163,6 +165,23 @@ def margins(solution: Solution) -> "Figure":
     check_kind("solution", solution, Solution)
     _refuse_batch("solution", tuple(solution.problem.batch_shape))
     return draw_picture(margin_picture(solution))
+
+
+def norms(margins: Margins) -> "Figure":
+    """Draw how much of the largest margin in each norm the solutions in the others reach.
+
+    Args:
+        margins: of one problem, from :func:`attnmargin.margins`; of a batch, ``margins[index]``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> problem = am.margin_problem([[3.0, 4.0], [1.0, -1.0]], [[1.0, 0.5]])
+        >>> am.plot.norms(am.margins(problem)).axes[0].get_title()
+        'share of the largest margin'
+    """
+    check_kind("margins", margins, Margins)
+    _refuse_batch("margins", tuple(margins.best.shape[:-1]))
+    return draw_picture(margins_picture(margins))
 
 
 def graph(graphs: TokenGraphs, last: Any) -> "Figure":

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 # Half size of a mark; line height and letter width, both at font size 1.
 _MARK, _HEIGHT, _WIDTH = 5.0, 1.1, 0.58
+_LINE = 1.5  # half the room that a line takes
 
 
 def letters(name: str) -> int:
@@ -40,6 +41,7 @@ def place_names(
     names: list[str],
     frame: tuple[float, float],
     size: float = 10.0,
+    taken: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Place names one by one; return their lower left corners relative to the points, ``(T, 2)``.
 
@@ -52,6 +54,7 @@ def place_names(
         names: one per point.
         frame: width and height of the frame.
         size: font size.
+        taken: boxes to avoid, ``(M, 4)``, such as :func:`boxes_along` a line.
 
     Example:
         >>> import numpy as np
@@ -60,7 +63,8 @@ def place_names(
         array([[  7.,   5.],
                [  7., -16.]])
     """
-    boxes = np.concatenate((points - _MARK, points + _MARK), -1)  # taken
+    boxes = np.concatenate((points - _MARK, points + _MARK), -1)
+    boxes = boxes if taken is None else np.concatenate((boxes, taken))
     frames = np.array([[0.0, 0.0, *frame]])
     found = []
     for point, name in zip(points, names, strict=True):
@@ -72,6 +76,23 @@ def place_names(
         boxes = np.concatenate((boxes, own[best : best + 1]))
         found.append(places[best])
     return np.array(found, dtype=np.float64).reshape(-1, 2)
+
+
+def boxes_along(line: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cover a line through points, ``(K, 2)``, with small boxes, ``(M, 4)``.
+
+    Example:
+        >>> import numpy as np
+        >>> from attnmargin.plot.labels import boxes_along
+        >>> boxes_along(np.array([[0.0, 0.0], [6.0, 0.0]]))
+        array([[-1.5, -1.5,  1.5,  1.5],
+               [ 1.5, -1.5,  4.5,  1.5],
+               [ 4.5, -1.5,  7.5,  1.5]])
+    """
+    far = np.concatenate(([0.0], np.linalg.norm(np.diff(line, axis=0), axis=-1).cumsum()))
+    at = np.arange(0.0, far[-1] + 1e-9, 2 * _LINE)
+    middle = np.stack([np.interp(at, far, own) for own in line.T], -1)
+    return np.concatenate((middle - _LINE, middle + _LINE), -1)
 
 
 def _around(width: float, height: float) -> NDArray[np.float64]:

@@ -16,7 +16,8 @@ class Series(TypedDict):
 
     "line", "bar" and "points" have one x and y per point. An "arrow" runs from the first point to
     the last, an "endless" line passes through both, and a "box" around a word has them as corners.
-    A "level" is a horizontal line at y. A "text" stands at its point. "names" are labels beside
+    "cells" are squares around points, coloured and labelled by their values from 0 to 1. A "level"
+    is a horizontal line at y. A "text" stands at its point. "names" are labels beside
     their points, placed so that they do not overlap.
     """
 
@@ -32,6 +33,7 @@ class Series(TypedDict):
     size: NotRequired[float]  # of a marker, or the font size
     width: NotRequired[float]  # of a line or arrow
     labels: NotRequired[list[str]]  # one per point
+    values: NotRequired[NDArray[Any]]  # one per cell
 
 
 class Panel(TypedDict):
@@ -42,6 +44,7 @@ class Panel(TypedDict):
     series: list[Series]
     logarithmic: NotRequired[tuple[bool, bool]]
     ticks: NotRequired[list[str]]  # names of the points 0, 1, 2, … along the first axis
+    ticks_up: NotRequired[list[str]]  # names of 0, 1, 2, … along the second axis, downwards
     square: NotRequired[bool]  # equal units on both axes
     bare: NotRequired[bool]  # hides the axes
     grid: NotRequired[bool]  # drawn unless false

@@ -180,7 +180,8 @@ def _course(prediction: Prediction, lr: Array | None, init: Any, seed: int | Non
         "init": first if init is None else init,
         "lr": own.lr if lr is None else lr,
         "normalize": own.normalize,
-        "method": None,
+        "method": own.settings,
+        "norm": None,
         "steps": own.steps,
         "seed": own.seed if seed is None else seed,
     }

@@ -15,9 +15,10 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
 from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.margin.implied import METHODS, implied_method
-from attnmargin.margin.norms import mirror, power_norm
+from attnmargin.margin.implied import METHODS, Implication, implication, implied_method
+from attnmargin.margin.norms import Norm, as_norm, mirror, power_norm
 from attnmargin.training import Trajectory, train
+from attnmargin.training.methods import Adam, Method, Steepest, as_method
 from attnmargin.training.start import movable_start
 
 # A start of the user's own, in words, and the usual one of K and Q.
@@ -38,11 +39,24 @@ class Course:
     init: tuple[Tensor, ...] | None  # (W,) or (K, Q), (*B, …) each; None: zero W
     start: str = "from zero"  # in words
     seed: int = 0
+    settings: Steepest | Adam | None = None  # of the other methods; None: gradient, mirror descent
 
     @property
-    def method(self) -> str:
+    def method(self) -> Method:
         """The method of :func:`attnmargin.train`."""
-        return implied_method(self.p)
+        return implied_method(self.p) if self.settings is None else self.settings
+
+    @property
+    def implied(self) -> Implication:
+        """The norm of the direction, and how sure it is."""
+        return implied_by(self.parameter, self.p, self.settings)
+
+    @property
+    def norm(self) -> Norm:
+        """The norm of the direction."""
+        found = self.implied.norm
+        assert found is not None
+        return found
 
     @property
     def asked(self) -> Any:
@@ -84,6 +98,9 @@ class Course:
 
     def way(self, before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> Tensor:
         """Compute how far weights went, in the norm of their steps, ``(B,)``."""
+        if self.settings is not None:
+            found = self.settings.norm if isinstance(self.settings, Steepest) else "max"
+            return as_norm(found).value(after[0].double() - before[0].double())
         first, last = (mirror(x[0].double(), self.p) for x in (before, after))
         return power_norm(last - first, self.p / (self.p - 1.0))[..., 0, 0]
 
@@ -106,14 +123,11 @@ def plan(
     Args:
         data: batch ``*B``.
         course: parameter, p and loss.
-        options: init, lr, normalize, method, steps and seed, as in :func:`attnmargin.predict`.
+        options: init, lr, normalize, method, norm, steps and seed, as in
+            :func:`attnmargin.predict`.
     """
     parameter, p, loss = course
-    method = options["method"]
-    if method is not None and method != implied_method(p):
-        known = f"{implied_method(p)!r} for p = {p:g}, or None"
-        got = f"{method!r}" if method in METHODS else f"{method!r}, which is unknown"
-        raise InputError("method", got, known)
+    settings = _settings(options["method"], options["norm"], parameter, p)
     if not isinstance(options["normalize"], bool):
         raise InputError("normalize", repr(options["normalize"]), "True or False")
     check_whole(steps=options["steps"])
@@ -128,8 +142,35 @@ def plan(
     if init is not None:
         init = tuple(part.expand(*batch, *part.shape[-2:]) for part in init)
     own = Course(parameter, p, loss, lr.expand(batch), options["normalize"], options["steps"],
-                 init, start, options["seed"])  # fmt: skip
+                 init, start, options["seed"], settings)  # fmt: skip
     return data.expand(batch), own
+
+
+def _settings(
+    method: Method | None, norm: str | float | Norm | None, parameter: str, p: float
+) -> Steepest | Adam | None:
+    """Return the settings of a method that is not gradient or mirror descent, else None."""
+    if isinstance(method, str) and method not in METHODS:
+        raise InputError("method", f"{method!r}, which is unknown", f"one of {', '.join(METHODS)}")
+    found = as_method(implied_method(p) if method is None else method, norm)
+    if isinstance(found, str):
+        if found != implied_method(p):
+            raise InputError("method", repr(found), f"{implied_method(p)!r} for p = {p:g}, or None")
+        return None
+    if p != 2.0:
+        raise InputError("p", f"{p:g} with method {found}", "method 'mirror', or norm=p")
+    if implied_by(parameter, p, found).norm is None:
+        needs = "a method and a parameter whose norm is known, see am.methods.implication"
+        raise InputError("method", f"{found} with parameter {parameter!r}", needs)
+    plain = isinstance(found, Steepest) and found.plain
+    return None if plain else found
+
+
+def implied_by(parameter: str, p: float, settings: Steepest | Adam | None) -> Implication:
+    """Return the norm that a method implies, and how sure that is."""
+    if isinstance(settings, Steepest):
+        return implication(parameter, "steepest", settings.norm, momentum=settings.momentum)
+    return implication(parameter, implied_method(p) if settings is None else "adam", p=p)
 
 
 def _rates(lr: Array) -> Tensor:

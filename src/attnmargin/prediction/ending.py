@@ -16,6 +16,7 @@ from attnmargin.selections.local_optimality import locality
 from attnmargin.theory.guarantees.case import Case, build_case
 from attnmargin.theory.guarantees.proof import Proof, is_proved, prove
 from attnmargin.theory.staying import excess_loss, staying_loss
+from attnmargin.training.methods import Adam
 
 # The first record, and the ratio of one record to the one before.
 _FIRST, _RATIO = 32, 2.0**0.5
@@ -24,6 +25,8 @@ _FIRST, _RATIO = 32, 2.0**0.5
 _SETTLED, _CLEAR = 0.5, 0.9
 # A run whose net way between two records is a smaller share of its steps goes nowhere.
 _AHEAD = 0.05
+# Records of a run that is not followed to a proof.
+_RECORDS = 64
 
 
 @final
@@ -82,6 +85,8 @@ def follow(data: AttentionData, course: Course, progress: Progress | None = None
         course: of the same batch.
         progress: called with the steps taken and their number.
     """
+    if course.settings is not None:
+        return _observed(data, course, progress)
     runs = _Runs(data, course)
     before = 0
     for moment in _moments(course.steps):
@@ -92,6 +97,31 @@ def follow(data: AttentionData, course: Course, progress: Progress | None = None
         if len(runs.live) == 0:
             break
     return runs.ending()
+
+
+def _observed(data: AttentionData, course: Course, progress: Progress | None) -> Ending:
+    """Train by a method that no theorem is about, and say where it is after all its steps.
+
+    In one run, because its momentum must not start anew.
+    """
+    record = max(course.steps // _RECORDS, 1)
+    run = course.train(data, course.steps, record, progress=progress)
+    case, B = build_case(data, course.loss), len(data.X)
+    chosen = torch.stack([case.selected(case.logits(W.double())) for W in run.W])
+    changed = (chosen[1:] != chosen[:-1]).flatten(2).any(-1)
+    settled = (changed * run.steps[1:, None]).amax(0)
+    W, nothing = run.W[-1].double(), torch.zeros(B, dtype=torch.bool)
+    resting, early = nothing, len(run.steps) * 3 // 4
+    if course.parameter == "W" and course.normalize and not isinstance(course.settings, Adam):
+        # Adam slows down where gradients fall faster than its memory, and goes on.
+        count = course.steps - int(run.steps[early])
+        resting = course.way((run.W[early],), (run.W[-1],)) < _AHEAD * count * course.lr
+    share = torch.softmax(case.logits(W), -1).amax(-1).amin(-1)
+    steps = torch.full((B,), course.steps)
+    return Ending(
+        chosen[-1], nothing, nothing, nothing, torch.full_like(share, torch.inf),
+        torch.full((B,), -1), settled, steps, W, share, resting, nothing, None,
+    )  # fmt: skip
 
 
 def _moments(steps: int) -> list[int]:

@@ -19,7 +19,7 @@ from attnmargin.base.progress import Progress
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
 from attnmargin.margin.builders import finite_problem, set_problem, token_problem
-from attnmargin.margin.implied import check_parameter, implied_norm
+from attnmargin.margin.implied import check_parameter
 from attnmargin.margin.norms import Norm, check_power
 from attnmargin.margin.solution import Solution
 from attnmargin.prediction.course import Course, plan
@@ -32,10 +32,11 @@ from attnmargin.selections.composition import optimal_composition, unique_compos
 from attnmargin.selections.local_optimality import locality
 from attnmargin.selections.search import check_limit
 from attnmargin.solvers.entry import solve
-from attnmargin.theory.check import holds
+from attnmargin.theory.check import Check, holds
 from attnmargin.theory.facts import PREDICTED, Facts
 from attnmargin.theory.paper_a import assumption_a
 from attnmargin.theory.sets import set_checks
+from attnmargin.training.methods import Method
 
 
 @one_thread
@@ -47,7 +48,8 @@ def predict(
     init: Any = None,
     lr: Array = 0.1,
     normalize: bool = True,
-    method: str | None = None,
+    method: Method | None = None,
+    norm: str | float | Norm | None = None,
     steps: int = 20_000,
     random_starts: int = 0,
     loss: str | Loss = "logistic",
@@ -84,7 +86,10 @@ def predict(
         lr: length of the steps, or rate of plain descent; lr and init may have batch dimensions of
             their own, which broadcast with those of the data.
         normalize: whether every step has length lr.
-        method: "gd" or "mirror"; p decides if it is None.
+        method: "gd" or "mirror"; p decides if it is None. Or "steepest" with ``norm``, "adam", or
+            settings from ``am.methods``: no theorem on attention covers these, and the verdict is
+            *conjectured* at best.
+        norm: of steepest descent, as in :func:`attnmargin.train`.
         steps: for how many steps a run is followed at most.
         random_starts: how many runs from random starts to follow as well, for ``starts``.
         loss, head: as in :func:`attnmargin.train`; a head that is not linear must be a
@@ -109,10 +114,9 @@ def predict(
     check_kind("data", data, AttentionData)
     p = check_power(p)
     check_parameter(parameter, PREDICTED)
-    norm = implied_norm(parameter, p)
     check_whole(0, random_starts=random_starts)
-    options = {"init": init, "lr": lr, "normalize": normalize, "method": method, "steps": steps,
-               "seed": seed}  # fmt: skip
+    options = {"init": init, "lr": lr, "normalize": normalize, "method": method, "norm": norm,
+               "steps": steps, "seed": seed}  # fmt: skip
     if data.X.device.type != "cpu":
         # Small exact problems, one after the other: the CPU's compiled solvers are for them.
         options["init"] = _at_home(init)
@@ -125,6 +129,7 @@ def predict(
     chosen, batch = as_head(head), data.batch_shape
     check_limit(limit)
     data, course = plan(data, (parameter, p, loss), options)
+    norm = course.norm
     if chosen is not None:
         if random_starts or data.batch_shape != batch:
             got = "random starts" if random_starts else "a batch of rates or starts"
@@ -132,6 +137,8 @@ def predict(
         return _predict_sets(data, course, norm, chosen)
     facts = Facts(data, parameter, p, loss, limit, progress)
     everywhere = from_every_start(facts)
+    if course.settings is not None:
+        facts.norm, everywhere = norm, torch.zeros_like(everywhere)
     flat = follow(data.flatten(), course.flatten(), progress)
     regular = holds(assumption_a(facts)).flatten()
     verdict = _verdicts(data.flatten(), norm, flat, everywhere.flatten(), regular)
@@ -144,9 +151,10 @@ def predict(
     if bool(shared.any()):
         selection = _with_ties(data, selection, shared)
     starts = many_starts(data, course, random_starts, progress) if random_starts else None
+    checks: list[Check] | None = None if course.settings is None else []
     return Prediction(
         data, None, norm, course, facts.best, selection, _solution(data, selection, norm), None,
-        verdict.reshape(tuple(data.batch_shape))[()], ending, None, limit, progress, starts,
+        verdict.reshape(tuple(data.batch_shape))[()], ending, checks, limit, progress, starts,
     )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from attnmargin.attention.score import best_tokens, tied_tokens
 from attnmargin.base.places import sequence_words
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.copies import merge_copies
-from attnmargin.margin.implied import implied_norm
 from attnmargin.prediction.course import Course
 from attnmargin.prediction.ending import Ending
 from attnmargin.selections.local_optimality import locality
@@ -44,6 +43,12 @@ def conjectured_words(data: AttentionData, course: Course, ending: Ending) -> st
 
 def _missing_words(data: AttentionData, course: Course, ending: Ending) -> str:
     """Say what keeps a settled run of one instance from being proved."""
+    if course.settings is not None:
+        known = course.implied
+        return (
+            f"no theorem covers this method on attention; the norm of the direction is "
+            f"{known.evidence.value} ({known.source})"
+        )
     if course.parameter == "KQ":
         kept = "; gradient flow from here keeps these tokens for ever" if bool(ending.flow) else ""
         return f"the direction of K Qᵀ is not determined by what is proved{kept}"
@@ -114,7 +119,7 @@ def undecided_words(data: AttentionData, course: Course, ending: Ending) -> str:
             f"after {steps:,} steps some selected token has {float(ending.share):.2g} of its "
             "attention only; train longer"
         )
-    if not bool(locality(merged, ending.selection, implied_norm(course.parameter, course.p)).local):
+    if not bool(locality(merged, ending.selection, course.norm).local):
         return "the run is with tokens that are not locally optimal; train longer"
     return (
         f"the run selects these tokens since step {int(ending.settled):,}, but the slope of the "

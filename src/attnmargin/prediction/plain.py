@@ -14,8 +14,10 @@ from attnmargin.attention.losses import as_loss
 from attnmargin.attention.softmax import sequences
 from attnmargin.base.compiled import one_thread
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.norms import as_norm
 from attnmargin.prediction.course import Course
 from attnmargin.training import Trajectory
+from attnmargin.training.methods import Adam, Steepest
 
 # A gradient below this share of the terms that it is a sum of is rounded by about 1e-7.
 _LOST = 1e-9
@@ -78,6 +80,8 @@ class _Model:
         self.size = score * self.X.norm(dim=-1).amax(-1) * self.z.norm(dim=-1)
         start = (run.W[0],) if len(run.last) == 1 else course.train(data, 0, 1).last
         self.parts = [x.reshape(B, d, -1).double().cpu().clone() for x in start]
+        self.moments = [[torch.zeros_like(x), torch.zeros_like(x)] for x in self.parts]
+        self.count = 0
 
     def weights(self) -> Tensor:
         """W, or K Qᵀ."""
@@ -104,13 +108,19 @@ class _Model:
         terms = (self.loss.log_slope(u.detach()).exp() * self.size).mean(-1)
         others = [x.detach().norm(dim=(-2, -1)) for x in reversed(parts)]
         others = others if len(parts) == 2 else [torch.ones_like(terms)]
-        self.parts = [self._moved(x.detach(), g) for x, g in zip(parts, gradients, strict=True)]
+        pairs = enumerate(zip(parts, gradients, strict=True))
+        self.count += 1
+        self.parts = [self._moved(x.detach(), g, self.moments[i]) for i, (x, g) in pairs]
         sizes = zip(gradients, others, strict=True)
         ratio = torch.stack([g.norm(dim=(-2, -1)) / (terms * other) for g, other in sizes])
         return ratio.nan_to_num(nan=0.0).amin(0)
 
-    def _moved(self, x: Tensor, g: Tensor) -> Tensor:
-        p = self.course.p
+    def _moved(self, x: Tensor, g: Tensor, moments: list[Tensor]) -> Tensor:
+        p, settings = self.course.p, self.course.settings
+        if isinstance(settings, Adam):
+            return x - self.lr * self._of_adam(g, moments, settings)
+        if settings is not None:
+            return x - self.lr * self._of_steepest(g, moments, settings)
         if self.course.normalize:
             size = torch.linalg.vector_norm(g, p / (p - 1.0), dim=(-2, -1), keepdim=True)
             g = g / size.clamp_min(1e-300)
@@ -118,3 +128,17 @@ class _Model:
             return x - self.lr * g
         y = x.sign() * x.abs() ** (p - 1.0) - self.lr * g
         return y.sign() * y.abs() ** (1.0 / (p - 1.0))
+
+    def _of_steepest(self, g: Tensor, moments: list[Tensor], settings: Steepest) -> Tensor:
+        moments[0] = settings.momentum * moments[0] + g
+        D = g + settings.momentum * moments[0] if settings.nesterov else moments[0]
+        V = as_norm(settings.norm).steepest(D)
+        return V if self.course.normalize else (D * V).sum((-2, -1), keepdim=True) * V
+
+    def _of_adam(self, g: Tensor, moments: list[Tensor], settings: Adam) -> Tensor:
+        one, two = settings.betas
+        moments[0] = one * moments[0] + (1.0 - one) * g
+        moments[1] = two * moments[1] + (1.0 - two) * g * g
+        m = moments[0] / (1.0 - one**self.count)
+        root = (moments[1] / (1.0 - two**self.count)).sqrt() + settings.eps
+        return (m / root).nan_to_num(nan=0.0)

@@ -51,7 +51,7 @@ class Prediction(Summarised):
     finite: Solution | None  # the finite part, where sets are selected
     verdict: Any  # a Verdict; an array of them, of the shape of the batch, for a batch
     ending: Ending | None  # where the run was left; None where sets are selected
-    of_sets: list[Check] | None = None  # checks of a head that mixes tokens
+    of_sets: list[Check] | None = None  # of a head that mixes tokens; empty for other methods
     limit: int | None = None  # selections that a search for alternatives may solve
     progress: Progress | None = None  # told about that search
     random_starts: Any = None  # Starts, or an array of them; None if not asked for
@@ -66,9 +66,13 @@ class Prediction(Summarised):
             "run": f"{self.parameter}, {self.course.words()}",
             "since step": "–" if self.ending is None else range_words(self.since.double()),
             "margin": range_words(self.margin),
-            "trained": f"p = {self.p:g}, {self.norm.name} norm",
+            "trained": f"{self._method_words()}, {self.norm.name} norm",
             "data": repr(self.data),
         }
+
+    def _method_words(self) -> str:
+        settings = self.course.settings
+        return f"p = {self.p:g}" if settings is None else repr(settings)
 
     @property
     def parameter(self) -> str:
@@ -152,7 +156,9 @@ class Prediction(Summarised):
     def _facts(self) -> Facts:
         home = self.data.to("cpu")
         own = (self.parameter, self.p, self.loss, self.limit, self.progress)
-        return Facts(home, *own, init=self.course.asked)
+        facts = Facts(home, *own, init=self.course.asked)
+        facts.norm = self.norm
+        return facts
 
     @cached_property
     def _table(self) -> tuple[list[Check], Grounds | None]:

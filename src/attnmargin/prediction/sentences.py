@@ -9,7 +9,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.explain import explain_infeasible
-from attnmargin.margin.norms import Frobenius, Norm, Nuclear
+from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
 from attnmargin.margin.solution import Solution
 from attnmargin.prediction.course import Course
 from attnmargin.prediction.ending import Ending
@@ -17,9 +17,19 @@ from attnmargin.prediction.missing import conjectured_words, shares_of_ties, und
 from attnmargin.prediction.verdict import Verdict
 from attnmargin.prediction.words import Words, listing, selected_words, token_numbers
 from attnmargin.selections.search import Search, count_words
+from attnmargin.training.methods import Steepest
 
 # The angle is told for weights this many times as long as at the proof.
 _LONGER = 10.0
+_NORMS = {"fro": "Frobenius", "nuc": "nuclear", "spectral": "spectral", "max": "max",
+          "sum": "sum", "rows": "row", "columns": "column"}  # fmt: skip
+_MEANING = {
+    "spectral": "its largest singular value",
+    "max": "its largest entry in size",
+    "sum": "the sum of the sizes of its entries",
+    "rows": "the length of its longest row",
+    "columns": "the length of its longest column",
+}
 
 
 class Answer(Protocol):
@@ -83,6 +93,16 @@ def headline(prediction: Answer, words: Words | None) -> str:
 
 def optimiser(prediction: Answer) -> str:
     """Name the optimiser."""
+    settings, parts = prediction.course.settings, "W"
+    if prediction.course.parameter == "KQ":
+        parts = "K and Q, with W = K Qᵀ,"
+    if isinstance(settings, Steepest):
+        momentum = f" and momentum {settings.momentum:g}" if settings.momentum else ""
+        name = as_norm(settings.norm).name
+        words = f"{_NORMS[name]} norm" if name in _NORMS else f"ℓp norm, p = {name},"
+        return f"steepest descent in the {words}{momentum} on {parts}"
+    if settings is not None:
+        return f"Adam on {parts}"
     if isinstance(prediction.norm, Nuclear):
         return "gradient descent on K and Q, with W = K Qᵀ,"
     if isinstance(prediction.norm, Frobenius):
@@ -96,7 +116,9 @@ def norm_words(prediction: Answer) -> str:
         return "nuclear norm: the sum of its singular values"
     if isinstance(prediction.norm, Frobenius):
         return "Frobenius norm: the root of the sum of its squared entries"
-    return f"ℓp norm of its entries, p = {prediction.course.p:g}"
+    if isinstance(prediction.norm, Lp):
+        return f"ℓp norm of its entries, p = {prediction.norm.p:g}"
+    return f"{_NORMS[prediction.norm.name]} norm: {_MEANING[prediction.norm.name]}"
 
 
 def verdict_sentence(prediction: Answer) -> str:

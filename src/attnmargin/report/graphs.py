@@ -5,6 +5,7 @@ from typing import Any
 
 from attnmargin.base.words import counted
 from attnmargin.graphs import Next, Rule, TokenGraph, TokenGraphs
+from attnmargin.report.marks import Mark
 
 # Each rule in plain words.
 RULES = {
@@ -30,6 +31,24 @@ def next_record(answer: Next) -> dict[str, Any]:
         "strange": answer.strange,
         "decided": answer.decided,
     }
+
+
+def prompt_marks(record: dict[str, Any]) -> list[Mark]:
+    """Mark the tokens of a prompt: those kept, with their shares, and the last one, which asks."""
+    share = {own["token"]: own["probability"] for own in record["tokens"]}
+    prompt, last = record["prompt"], len(record["prompt"]) - 1
+    return [
+        Mark(
+            name=name,
+            role="selected" if name in share else "",
+            asks=place == last,
+            score=None,
+            share=share.get(name, 0.0) / prompt.count(name),
+            times=prompt.count(name),
+            first=name not in prompt[:place],
+        )
+        for place, name in enumerate(prompt)
+    ]
 
 
 def graph_record(graph: TokenGraph) -> dict[str, Any]:

@@ -11,26 +11,35 @@ from attnmargin.models.collection import Heads
 from attnmargin.models.contradiction import Contradiction
 from attnmargin.models.detail import HeadDetail
 from attnmargin.models.measure import Measure
+from attnmargin.models.settings import Settings
 from attnmargin.models.study import HeadStudy
 from attnmargin.models.wanted import LayerAnswer, Wanted
 from attnmargin.report.numbers import number, short
 
-_MEASURES = ("saturation", "entropy", "efficiency", "cosine")
-# Demands of a contradiction that are written out, and heads of a ranking.
-_MOST_DEMANDS, _MOST_HEADS = 6, 10
+_MEASURES = ("saturation", "entropy", "efficiency", "cosine", "free", "kept")
+# Demands of a contradiction that are written out, heads of a ranking, and heads that contradict
+# themselves.
+_MOST_DEMANDS, _MOST_HEADS, _MOST_FAILED = 6, 10, 3
 Words = list[list[str]]
 
 
 def heads_record(
-    name: str, heads: Heads, studies: Sequence[HeadStudy], wanted: Wanted | None = None
+    name: str,
+    heads: Heads,
+    studies: Sequence[HeadStudy],
+    settings: Settings,
+    wanted: Wanted | None = None,
 ) -> dict[str, Any]:
     """Describe heads and what was found out about them, ready for JSON."""
     record: dict[str, Any] = {
         "model": name,
+        "which": settings.which,
+        "price": number(settings.cost),
+        "saturated": settings.saturated,
         "texts": len(heads.words),
         "tokens": sum(map(len, heads.words)),
         "reconstruction error": heads.error,
-        "heads": [_head(own) for own in studies],
+        "heads": [_head(own, heads.words) for own in studies],
     }
     if wanted is not None:
         record["wanted"] = wanted_record(wanted, heads.words)
@@ -38,8 +47,8 @@ def heads_record(
     return record
 
 
-def _head(own: HeadStudy) -> dict[str, Any]:
-    norms = asdict(own.spectrum)
+def _head(own: HeadStudy, words: Words) -> dict[str, Any]:
+    norms, found = asdict(own.spectrum), own.contradiction
     return {
         "layer": own.layer,
         "head": own.index,
@@ -49,10 +58,20 @@ def _head(own: HeadStudy) -> dict[str, Any]:
         "best margin": number(own.best),
         "feasible": own.feasible,
         "draws": own.draws,
+        "asked": own.asked,
+        "rows held": number(own.held),
+        "contradiction": None if found is None else asdict(found),
+        "words": ""
+        if found is None
+        else f"No W does, because {contradiction_words(found, words)}.",
         "gap": number(own.gap),
         "norms": norms | {"singular": [round(s, 6) for s in norms["singular"]]},
         "reason": own.reason,
     }
+
+
+def _why(found: Contradiction | None, words: Words) -> str:
+    return "" if found is None else f"No W does, because {contradiction_words(found, words)}."
 
 
 def _measure(own: Measure) -> dict[str, float | None]:
@@ -85,11 +104,60 @@ def heads_sentences(record: dict[str, Any]) -> list[str]:
                 f"{above} of {counted(len(pairs), 'head')} (median {name} {mine:.3f} against "
                 f"{theirs:.3f})."
             )
-    refused = sorted({own["reason"] for own in heads if own["reason"]})
-    sentences += [f"No attention SVM for some heads: {reason}." for reason in refused]
+    sentences += asked_sentences(record)
     if "wanted" in record:
         sentences += record["wanted"]["sentences"]
     return sentences
+
+
+def asked_sentences(record: dict[str, Any]) -> list[str]:
+    """Say which queries were asked, and for how many heads some W selects the same tokens."""
+    known = [own for own in record["heads"] if own["draws"]]
+    share = f"{100 * record['saturated']:.4g}%"
+    asked = {
+        "widest": "the queries with the widest gaps",
+        "saturated": f"all queries of which one token has more than {share}",
+        "all": "all queries",
+    }[record["which"]]
+    sentences = []
+    if known and record["which"] != "widest":
+        counts = sorted(own["asked"] for own in known)
+        hard = sum(own["feasible"] == own["draws"] for own in known)
+        if record["price"] is None:
+            ending = (
+                f". Some W selects the same tokens for {hard} of {counted(len(known), 'head')}."
+            )
+        else:
+            ending = f", with slack at the price {record['price']:g}."
+        sentences.append(
+            f"Asked were {asked}: {counts[0]:,} to {counts[-1]:,} per head (median "
+            f"{statistics.median(counts):,.0f}){ending}"
+        )
+    if known and record["price"] is not None:
+        free, kept = (_medians(known, name) for name in ("free", "kept"))
+        sentences.append(
+            f"In the soft-margin solution {kept[0]:.1%} of the queries keep their token (slack "
+            f"below 1) and {free[0]:.1%} have no slack, in the median head; of random heads "
+            f"{kept[1]:.1%} and {free[1]:.1%}."
+        )
+    refused = sorted({own["reason"] for own in record["heads"] if own["reason"]})
+    for reason in refused:
+        count = sum(own["reason"] == reason for own in record["heads"])
+        sentences.append(f"No attention SVM for {counted(count, 'head')}: {reason}.")
+    failed = [own for own in record["heads"] if own["contradiction"]]
+    sentences += [
+        f"Layer {own['layer']}, head {own['head']}: {own['words']}" for own in failed[:_MOST_FAILED]
+    ]
+    if len(failed) > _MOST_FAILED:
+        sentences.append(f"Contradictions of {counted(len(failed) - _MOST_FAILED, 'head')} more.")
+    return sentences
+
+
+def _medians(heads: list[dict[str, Any]], name: str) -> tuple[float, float]:
+    """Find the medians of a number and of that of random heads."""
+    values = ([own[name][kind] for own in heads] for kind in ("value", "null"))
+    mine, theirs = (statistics.median(x for x in column if x is not None) for column in values)
+    return mine, theirs
 
 
 def wanted_record(wanted: Wanted, words: Words) -> dict[str, Any]:
@@ -137,14 +205,18 @@ def layer_sentence(own: LayerAnswer, words: Words) -> str:
 
 def contradiction_words(found: Contradiction, words: Words) -> str:
     """Name the texts and tokens that contradict each other."""
-    listed = []
-    for own in found.demands[:_MOST_DEMANDS]:
+    listed, demands = [], found.demands
+    if len(demands) > _MOST_DEMANDS:
+        demands = sorted(demands, key=lambda own: -own.weight)
+    for own in demands[:_MOST_DEMANDS]:
         query, chosen, other = (
             f"“{words[own.text][place]}” ({place})" for place in (own.query, own.chosen, own.other)
         )
         listed.append(f"in text {own.text} query {query} wants {chosen} over {other}")
     if len(found.demands) > _MOST_DEMANDS:
         listed.append(f"{counted(len(found.demands) - _MOST_DEMANDS, 'demand')} more")
+    if len(demands) == 1:
+        return f"{listed[0]}, but these tokens are equal, or the query is zero"
     tail = "with the same query vector" if found.same else "which cancel when added with weights"
     return f"{'; '.join(listed)}, {tail}"
 
@@ -182,8 +254,11 @@ def head_cells(
 ) -> tuple[list[str], list[list[str]]]:
     """Return header and cells of the table of heads, on request with intervals."""
     head = ["layer", "head", "saturated", "efficiency", "random", "z", "cosine", "random", "z"]
+    soft = any(own["free"]["value"] is not None for own in heads)
+    if soft:
+        head += ["no slack", "random", "token kept", "random"]
     if intervals:
-        head = [*head[:4], "95 % interval", *head[4:], "feasible"]
+        head = [*head[:4], "95 % interval", *head[4:], "queries", "feasible"]
     rows = []
     for own in heads:
         eff, cos = own["efficiency"], own["cosine"]
@@ -194,9 +269,12 @@ def head_cells(
             *_beside_cells(eff, interval=not intervals),
             *_beside_cells(cos, interval=not intervals),
         ]
+        if soft:
+            cells += [short(own[name][kind], ".1%") for name in ("free", "kept")
+                      for kind in ("value", "null")]  # fmt: skip
         if intervals:
             feasible = f"{own['feasible']} of {own['draws']}" if own["draws"] else "–"
-            cells = [*cells[:4], low, *cells[4:], feasible]
+            cells = [*cells[:4], low, *cells[4:], f"{own['asked']:,}", feasible]
         rows.append(cells)
     return head, rows
 

@@ -18,3 +18,12 @@ def plain_number(value: float) -> str:
 def short(value: float | None, digits: str) -> str:
     """Format a number by a format such as ".3g"; None becomes "–"."""
     return "–" if value is None else format(value, digits)
+
+
+def signed(value: float) -> str:
+    """Write a number with its sign and two digits.
+
+    >>> signed(0.5), signed(-1.0)
+    ('+0.50', '−1.00')
+    """
+    return f"{value:+.2f}".replace("-", "−")

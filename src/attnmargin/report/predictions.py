@@ -1,9 +1,12 @@
 """Predictions and confirmations as records, ready for JSON."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from attnmargin.base.words import counted
 from attnmargin.margin.certificate import Status
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
@@ -13,7 +16,7 @@ from attnmargin.prediction.verdict import Verdict
 from attnmargin.prediction.words import Words, name_tokens, selected_words, token_numbers
 from attnmargin.report.numbers import number
 from attnmargin.selections.search import Search
-from attnmargin.theory import Check
+from attnmargin.theory import Check, Outcome
 
 _MOST_CHOICES = 100
 
@@ -138,6 +141,21 @@ def _check(check: Check) -> dict[str, Any]:
         "numbers": {name: number(x) for name, x in check.numbers.items()},
         "note": check.note,
     }
+
+
+def outcome_words(checks: Sequence[Check]) -> str:
+    """Count the outcomes of statements in one phrase.
+
+    Example:
+        >>> import attnmargin as am
+        >>> from attnmargin.report.predictions import outcome_words
+        >>> prediction = am.predict(am.random_data(2, 3, 4, name="doc"))
+        >>> outcome_words(prediction.checks[:4])
+        '4 of 4 statements hold for these data, 0 fail, 0 not decidable here'
+    """
+    count = Counter(check.outcome for check in checks)
+    holds = f"{count[Outcome.HOLDS]} of {counted(len(checks), 'statement')} hold for these data"
+    return f"{holds}, {count[Outcome.FAILS]} fail, {count[Outcome.UNDECIDABLE]} not decidable here"
 
 
 def _training(result: Confirmation, index: tuple[int, ...]) -> dict[str, Any]:

@@ -2,7 +2,11 @@
 
 from typing import Any
 
+from attnmargin.prediction.words import listing
 from attnmargin.text.tokens.importance import TokenImportance
+
+# Tokens of each kind in the sentence.
+_MOST_NAMED = 3
 
 
 def importance_record(
@@ -21,6 +25,29 @@ def importance_record(
         "agreement": found.agreement(frequent) if found.run else None,
         **{name: [found.row(int(s)) for s in found.ranked(name, most)] for name in names},
     }
+
+
+def deciding_sentence(record: dict[str, Any]) -> str:
+    """Name the tokens that decide, and those that attention looks at first."""
+    negative, positive = record["classes"]
+    clear = {key: _clear(record[key]) for key in ("positive", "negative")}
+    parts = [
+        f"{_names(rows)} {'speaks' if len(rows) == 1 else 'speak'} most clearly for {name}"
+        for rows, name in ((clear["positive"], positive), (clear["negative"], negative))
+        if rows
+    ]
+    if record.get("attended"):
+        parts.append(f"trained attention weighs {_names(record['attended'])} most")
+    return f"{'; '.join(parts)}." if parts else "No token is more frequent in one of the classes."
+
+
+def _clear(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the tokens that speak at least half as clearly as the first."""
+    return [row for row in rows if abs(row["difference"]) >= 0.5 * abs(rows[0]["difference"])]
+
+
+def _names(rows: list[dict[str, Any]]) -> str:
+    return listing([f"“{row['token']}”" for row in rows[:_MOST_NAMED]])
 
 
 def token_cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

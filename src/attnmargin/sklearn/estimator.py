@@ -17,9 +17,9 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.norms import Norm, as_norm
 from attnmargin.margin.problem import MarginProblem
+from attnmargin.margin.slack import check_price, with_slack
 from attnmargin.margin.solution import Solution, support_tokens
 from attnmargin.sklearn.inputs import attention_data, is_sequences, selection_of, unflatten
-from attnmargin.sklearn.slack import check_penalty, with_slack
 from attnmargin.solvers.entry import solve
 
 
@@ -91,7 +91,7 @@ class MaxMarginAttention(ClassifierMixin, BaseEstimator):
             InfeasibleError: no W selects these tokens; the message names a contradiction.
         """
         norm = as_norm(self.norm)
-        price = check_penalty(self.C, norm)
+        price = check_price(self.C, norm)
         data = self._data(X, z, mask, reset=True)
         problem = _token_problem(data, y)
         soft = problem if price == np.inf else with_slack(problem, norm, price)

@@ -11,29 +11,49 @@ from attnmargin.base.compiled import check_compiled, one_thread, runs_compiled
 from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Look
 from attnmargin.margin.certificate import certify
-from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
+from attnmargin.margin.norms import ColumnMax, Lp, Max, Norm, Nuclear, Spectral, Sum, as_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.frobenius.fused import fits
-from attnmargin.solvers.frobenius.method import FUSED, LARGE_WORK, active_set_work, solve_frobenius
+from attnmargin.solvers.frobenius.method import (
+    FUSED,
+    LARGE_WORK,
+    Answer,
+    active_set_work,
+    solve_frobenius,
+)
 from attnmargin.solvers.frobenius.method import METHODS as FROBENIUS_METHODS
+from attnmargin.solvers.interior.entries import solve_entries
 from attnmargin.solvers.interior.fused import fits_nuclear
+from attnmargin.solvers.interior.groups import solve_groups
 from attnmargin.solvers.interior.lp import solve_lp
 from attnmargin.solvers.interior.nuclear import solve_nuclear
 from attnmargin.solvers.interior.schedule import ENOUGH
+from attnmargin.solvers.interior.spectral import solve_spectral
 from attnmargin.solvers.interior.walk import IN_FROBENIUS, Warm, exponent
-from attnmargin.solvers.interior.walk import METHODS as INTERIOR_METHODS
 from attnmargin.solvers.large import solve_large
 from attnmargin.solvers.low_rank import local_solutions
+from attnmargin.solvers.methods import (
+    LARGE,
+    REFERENCE,
+    SIMPLEX,
+    TOGETHER,
+    check_method,
+    has_kernel,
+    is_frobenius,
+    is_length,
+    large_method,
+    methods,
+    second_methods,
+)
 from attnmargin.solvers.outcome import INFEASIBLE
 from attnmargin.solvers.reference import solve_reference
 from attnmargin.solvers.settle import inaccurate, settled
+from attnmargin.solvers.simplex import solve_simplex
 from attnmargin.solvers.tight_rows import on_tight_rows
 from attnmargin.solvers.watch import Watch
 from attnmargin.solvers.working_set import by_working_sets
 
-# The methods for large problems, in the Frobenius and other norms.
-_LARGE, _LARGE_OTHERS = "blocks", "working-set"
 # Rows from which on they are faster: in other norms than Frobenius on the CPU, and in the Frobenius
 # and other norms elsewhere. There, lockstep solves batches together, of up to so many rows each.
 LARGE_ROWS, _LARGE_ELSEWHERE, _TOGETHER = 400, (200, 1000), 3000
@@ -59,16 +79,18 @@ def solve(
     An active-set method, or block ascent if the problem is large, finds the unique Frobenius
     solution, exact up to rounding (paper A, (Att-SVM) and Lemma 1: it lives in span(token
     differences) × span(queries)). Interior-point methods find the nuclear solution (paper A,
-    (Att-SVM⋆)), which need not be unique, and the ℓp solution (paper B, ℓp-AttSVM), to a certified
-    gap of 1e-9.
+    (Att-SVM⋆)), which need not be unique, the ℓp solution (paper B, ℓp-AttSVM), and the spectral,
+    max, sum, row and column solutions, to a certified gap of 1e-9.
 
     The solvers compute in float64. The answer has the dtype and device of the problem, and the
     certificate checks the numbers as returned.
 
     Args:
         problem: rows with batch ``*B``.
-        norm: "fro" or the number 2, "nuc", another number p > 1, or a norm object. For p from 1.1
-            to 10 the solver reaches full accuracy; outside, the status says what it reached.
+        norm: "fro" or the number 2, "nuc", "spectral" (largest singular value), "max" (largest
+            entry), "sum" (of entries), "rows" or "columns" (the longest one), another number p > 1,
+            or a norm object. For p from 1.1 to 10 the solver reaches full accuracy; outside, the
+            status says what it reached.
         warm_start: solution of a similar problem in any norm, or its multipliers ``(*B, M)`` in
             this one. It changes the time, not the answer.
         method: "auto" uses the compiled method of the norm on the CPU ("active-set" for Frobenius,
@@ -98,11 +120,11 @@ def solve(
         (torch.Size([3, 10, 10]), True)
     """
     norm = as_norm(norm)
-    _check(norm, method, rank)
+    check_method(norm, method, rank)
     warm, watch = _warm(problem, norm, warm_start), Watch(time_limit, progress)
-    if method == _LARGE:
+    if method == LARGE:
         check_compiled(method, problem.left.device)
-    if method == _large_method(norm) or (method == "auto" and _is_large(problem, norm)):
+    if method == large_method(norm) or (method == "auto" and _is_large(problem, norm)):
         solution = _solve_large(problem, norm, warm, watch)
     elif method == "auto":
         solution = _solve_auto(problem, norm, warm)
@@ -113,7 +135,7 @@ def solve(
 
 def _is_large(problem: MarginProblem, norm: Norm) -> bool:
     """Decide whether the method for large problems is faster: see docs/solvers.md."""
-    if isinstance(norm, Nuclear) and min(problem.shape) == 1:
+    if is_length(norm, problem.shape):
         return False
     (d, e), Q = problem.shape, problem.query.shape[-2]
     if not runs_compiled(problem.left.device):
@@ -138,31 +160,27 @@ def _solve_large(problem: MarginProblem, norm: Norm, warm: Warm | None, watch: W
 @one_thread
 def solve_few(norm: Norm, problem: MarginProblem, warm: Warm | None, enough: float) -> Solution:
     """Solve a working set; matrix products by torch are faster where there are many rows."""
-    compiled, together = INTERIOR_METHODS
     few = problem.M <= _FEW_ROWS and runs_compiled(problem.left.device)
-    method = compiled if few else together
+    method = methods(norm)[0 if few else 1]
     return _solve_by(problem, norm, warm, method, enough)
-
-
-def _large_method(norm: Norm) -> str:
-    return _LARGE if is_frobenius(norm) else _LARGE_OTHERS
 
 
 def _solve_auto(problem: MarginProblem, norm: Norm, warm: Warm | None) -> Solution:
     """Solve by the fastest method that can run, and inaccurate members again from scratch."""
-    fastest, together = _fastest(problem, norm), _methods(norm)[1]
+    fastest = _fastest(problem, norm)
     solution = _solve_by(problem, norm, warm, fastest)
     if warm is not None and not is_frobenius(norm):
         solution = _second_opinion(solution, fastest)
-    if fastest != together:
-        solution = _second_opinion(solution, together)
+    for method in second_methods(norm):
+        if method != fastest:
+            solution = _second_opinion(solution, method)
     return settled(on_tight_rows(solution))
 
 
 def _fastest(problem: MarginProblem, norm: Norm) -> str:
     """Name the fastest method for a norm where the problem is."""
-    compiled, together = _methods(norm)
-    if _has_kernel(norm) and (fits if is_frobenius(norm) else fits_nuclear)(problem):
+    compiled, together = methods(norm)
+    if has_kernel(norm) and (fits if is_frobenius(norm) else fits_nuclear)(problem):
         return FUSED
     return compiled if runs_compiled(problem.left.device) else together
 
@@ -183,53 +201,39 @@ def _limited(convex: Solution, rank: int) -> Solution:
     return replace(convex, W=W, certificate=certificate, rank_limit=rank)
 
 
-def _methods(norm: Norm) -> tuple[str, str]:
-    """Name the compiled and the torch method for a norm."""
-    return FROBENIUS_METHODS if is_frobenius(norm) else INTERIOR_METHODS
-
-
-def _has_kernel(norm: Norm) -> bool:
-    return is_frobenius(norm) or isinstance(norm, Nuclear)
-
-
-def is_frobenius(norm: Norm) -> bool:
-    return isinstance(norm, Frobenius) or norm == Lp(2.0)
-
-
 def _solve_by(
     problem: MarginProblem, norm: Norm, warm: Warm | None, method: str, enough: float = ENOUGH
 ) -> Solution:
     """Solve by one method; in lockstep, other norms than Frobenius to the gap ``enough``."""
-    if method == "reference":
+    if method == REFERENCE:
         return _deliver(problem, norm, *solve_reference(problem, norm))
-    if method == _methods(norm)[0]:
+    if method == methods(norm)[0] != TOGETHER:
         check_compiled(method, problem.left.device)
     if is_frobenius(norm):
         rows = None if warm is None else warm.rows()
         return _deliver(problem, norm, *solve_frobenius(problem, rows, method))
-    if isinstance(norm, Nuclear) and min(problem.shape) == 1:  # its norm is its length
+    if is_length(norm, problem.shape):
         return _deliver(problem, norm, *solve_frobenius(problem, None, IN_FROBENIUS[method]))
-    if isinstance(norm, Lp):
-        answer = solve_lp(problem, norm.p, warm, method, enough)
-    else:
-        answer = solve_nuclear(problem, warm, method, enough)
+    answer = _other_norms(problem, norm, warm, method, enough)
     solution = _deliver(problem, norm, *answer)
     return solution if enough > ENOUGH else on_tight_rows(solution)
 
 
-def _check(norm: Norm, method: str, rank: int | None) -> None:
-    """Raise InputError early if norm, method and rank do not fit together."""
-    if not isinstance(norm, Frobenius | Nuclear | Lp):
-        raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
-    fused = (FUSED,) if _has_kernel(norm) else ()
-    methods = ("auto", *_methods(norm), *fused, _large_method(norm), "reference")
-    if method not in methods:
-        needs = f"one of {', '.join(methods)} for the norm {norm.name}"
-        raise InputError("method", repr(method), needs)
-    if rank is not None and not isinstance(norm, Nuclear):
-        raise InputError("rank", f"{rank} with the norm {norm.name}", "the nuclear norm")
-    if rank is not None and (not isinstance(rank, int) or rank < 1):
-        raise InputError("rank", repr(rank), "a whole number of at least 1")
+def _other_norms(
+    problem: MarginProblem, norm: Norm, warm: Warm | None, method: str, enough: float
+) -> Answer:
+    """Solve in another norm than Frobenius."""
+    if isinstance(norm, Lp):
+        return solve_lp(problem, norm.p, warm, method, enough)
+    if isinstance(norm, Nuclear):
+        return solve_nuclear(problem, warm, method, enough)
+    if isinstance(norm, Spectral):
+        return solve_spectral(problem, warm, enough)
+    if isinstance(norm, Max | Sum):
+        if method == SIMPLEX:
+            return solve_simplex(problem, isinstance(norm, Max), warm)
+        return solve_entries(problem, isinstance(norm, Max), warm, enough)
+    return solve_groups(problem, isinstance(norm, ColumnMax), warm, enough)
 
 
 def _deliver(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from attnmargin.margin.norms import Lp, Norm, Nuclear, as_norm
+from attnmargin.margin.norms import Frobenius, Lp, Norm, as_norm
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.solvers.entry import solve
@@ -38,4 +38,4 @@ def _place(norm: Norm) -> float:
 
 def _on_the_way(norm: Norm, goal: Norm) -> bool:
     """Check whether a norm is on the same side of Frobenius as the goal."""
-    return not isinstance(norm, Nuclear) and _place(norm) * _place(goal) >= 0.0
+    return isinstance(norm, Frobenius | Lp) and _place(norm) * _place(goal) >= 0.0

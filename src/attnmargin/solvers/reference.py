@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import MissingPackageError
-from attnmargin.margin.norms import Lp, Norm, Nuclear
+from attnmargin.margin.norms import ColumnMax, Lp, Max, Norm, Nuclear, RowMax, Spectral, Sum
 from attnmargin.margin.problem import MarginProblem
 from attnmargin.solvers.frobenius.method import Answer, flatten
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
@@ -83,8 +83,16 @@ class _Dense:
     def _measure(self, W: Any) -> Any:
         """Express the norm in cvxpy, with exact power cones for every p."""
         cvxpy: Any = import_module("cvxpy")
-        if isinstance(self.norm, Nuclear):
-            return cvxpy.normNuc(W)
+        measures: dict[type[Norm], Any] = {
+            Nuclear: cvxpy.normNuc,
+            Spectral: cvxpy.sigma_max,
+            Max: lambda W: cvxpy.max(cvxpy.abs(W)),
+            Sum: lambda W: cvxpy.sum(cvxpy.abs(W)),
+            RowMax: lambda W: cvxpy.max(cvxpy.norm(W, 2, axis=1)),
+            ColumnMax: lambda W: cvxpy.max(cvxpy.norm(W, 2, axis=0)),
+        }
+        if type(self.norm) in measures:
+            return measures[type(self.norm)](W)
         p = self.norm.p if isinstance(self.norm, Lp) else 2.0
         entries = cvxpy.vec(W, order="C")
         return cvxpy.norm(entries, 2) if p == 2.0 else cvxpy.pnorm(entries, p, approx=False)

@@ -228,7 +228,7 @@ def _norm(x: Floats, p: float) -> float:
 
 @jit
 def _step(x: Floats, dual: Floats, D: Floats, log_scale: float, rate: float, rule: Rule) -> None:
-    """Step x along D as in :meth:`attnmargin.training.weights.Rule.step`; dual is ∇ψ(x)."""
+    """Step x along D as in :meth:`attnmargin.training.rules.Mirror.step`; dual is ∇ψ(x)."""
     if rule.log_penalty > -np.inf:
         log_D = log_scale + math.log(max(_norm(D, 2.0), _TINY))
         log_x = rule.log_penalty + math.log(max(_norm(x, 2.0), _TINY))

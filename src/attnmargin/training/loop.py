@@ -16,11 +16,14 @@ from attnmargin.base.checks import check_kind, check_number, check_whole
 from attnmargin.base.compiled import can_compile, one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.margin.implied import METHODS, check_parameter
+from attnmargin.margin.implied import check_parameter
+from attnmargin.margin.norms import Norm
+from attnmargin.training.methods import Adam, Method, Steepest, as_method
 from attnmargin.training.rates import Guarded, Planned, Rate, Rates, as_rates
+from attnmargin.training.rules import Mirror, Rule
 from attnmargin.training.start import fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
-from attnmargin.training.weights import Coefficients, Entries, Rule, Weights
+from attnmargin.training.weights import Coefficients, Entries, Weights
 
 # Losses that the compiled kernel supports, in its numbering.
 KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared, Log)
@@ -30,8 +33,9 @@ KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared,
 def train(
     data: AttentionData,
     parameter: str = "W",
-    method: str = "gd",
+    method: Method = "gd",
     *,
+    norm: str | float | Norm | None = None,
     p: float | Array = 2.0,
     lr: Rate = 0.1,
     steps: int = 2000,
@@ -59,15 +63,18 @@ def train(
     Args:
         parameter: "W"; "KQ" for ``W = K Qᵀ`` (paper A, KQ-GD); "vW" for head and weights together
             (paper B, ℓp-JointGD).
-        method: "gd" (paper A, W-GD), or "mirror" with the potential ``(1/p) Σ |w|^p`` (paper B,
-            ℓp-AttGD).
+        method: "gd" (paper A, W-GD); "mirror" with the potential ``(1/p) Σ |w|^p`` (paper B,
+            ℓp-AttGD); "steepest" for steepest descent in ``norm``; "adam"; or settings of the last
+            two, such as ``am.methods.Steepest("spectral", momentum=0.9)``.
+        norm: of method "steepest": "spectral", "max", "sum", "fro", "rows", "columns", "nuc", a
+            power p, or a norm object. Steps have length lr in this norm.
         p: power of the mirror potential, a number or one per trial.
         lr: a number, one per trial ``(*B)``, a function of the step, "auto" for 1/L_W (paper A,
             Lemma 4; for the log-loss paper C, (23)), or "polyak" for ``(L − L⋆)/‖∇L‖²`` with steps
             of length at most one, both for plain descent; or :class:`Guarded`, for normalised
-            descent on W.
-        normalize: divide the gradient by its dual norm ``‖∇L‖_q``, ``1/p + 1/q = 1``; with "KQ" and
-            "vW", divide each part by its own.
+            descent on W. ``am.methods.Decaying(0.1, 0.5)`` is the function ``0.1 t^{-1/2}``.
+        normalize: divide the gradient by its dual norm, ``‖∇L‖_q`` with ``1/p + 1/q = 1`` for
+            mirror descent; with "KQ" and "vW", divide each part by its own. Adam does so by itself.
         penalty: λ of the added term ``λ‖W‖²``, ``λ(‖K‖² + ‖Q‖²)`` or ``λ(‖v‖² + ‖W‖²)``; it may be
             as small as 1e-300.
         init: None for zero W and v, and for K and Q with entries uniform in ±1/√d; an array; a pair
@@ -95,6 +102,7 @@ def train(
         True
     """
     check_kind("data", data, AttentionData)
+    method = as_method(method, norm)
     rule = _rule(data, method, p, normalize, penalty, lr)
     _check(parameter, steps, record)
     _check_guard(lr, parameter == "W" and method == "gd" and normalize and not penalty)
@@ -128,13 +136,19 @@ def _check_guard(lr: Rate | tuple[Rate, ...], fits: bool) -> None:
 
 
 def _rule(
-    data: AttentionData, method: str, p: float | Array, normalize: bool, penalty: float, lr: Rate
+    data: AttentionData,
+    method: Method,
+    p: float | Array,
+    normalize: bool,
+    penalty: float,
+    lr: Rate,
 ) -> Rule:
-    if method not in METHODS:
-        raise InputError("method", repr(method), "'gd' or 'mirror'")
     power = _power(data, p)
-    if method == "gd" and not (isinstance(power, float) and power == 2.0):
-        raise InputError("p", "a power other than 2 with method 'gd'", "method='mirror'")
+    if method != "mirror" and not (isinstance(power, float) and power == 2.0):
+        got = "a power other than 2"
+        if isinstance(method, str):
+            raise InputError("p", f"{got} with method 'gd'", "method='mirror'")
+        raise InputError("p", f"{got} with method {method}", "method='mirror', or norm=p")
     if isinstance(lr, str) and (normalize or method != "gd"):
         raise InputError("lr", repr(lr), "plain descent: normalize=False and method 'gd'")
     if isinstance(lr, str) and lr == "polyak" and penalty:
@@ -145,7 +159,9 @@ def _rule(
     log_penalty = math.log(2.0) + math.log(penalty) if penalty > 0.0 else None
     if check_number("normalize", normalize, "True or False") not in (0.0, 1.0):
         raise InputError("normalize", repr(normalize), "True or False")
-    return Rule(power, bool(normalize), log_penalty)
+    if isinstance(method, Steepest | Adam):
+        return method.rule(bool(normalize), log_penalty)
+    return Mirror(power, bool(normalize), log_penalty)
 
 
 def _power(data: AttentionData, p: float | Array) -> float | Tensor:
@@ -223,7 +239,7 @@ class _Session:
             self._score()
             return
         start = movable_start(self.flat, parameter, init, width, seed)
-        plain = isinstance(rule.p, float) and rule.p == 2.0
+        plain = isinstance(rule, Mirror) and rule.plain
         plain = plain and (init is None or rule.log_penalty is None)
         if fixed is not None:
             if not isinstance(start, Entries) or not plain:
@@ -263,7 +279,7 @@ class _Session:
 
     def _advance(self, slope: Slope, rates: tuple[Rates, Rates], k: int, end: int) -> None:
         """Take steps k to end, compiled if possible; ``slope`` belongs to step k."""
-        if isinstance(rates[0], Planned) and self._compiles():
+        if isinstance(rates[0], Planned) and isinstance(self.rule, Mirror) and self._compiles():
             assert self.goal.gamma is not None
             assert self.goal.rise is not None
             scores = self.goal.gamma.contiguous(), self.goal.rise.contiguous()
@@ -296,7 +312,7 @@ class _Session:
         """Step v along ``(1/n) Σ κ_i y_i o_i``."""
         assert self.v is not None
         D, log_scale = self._head_direction(slope)
-        self.v = self.rule.step(self.v, D, log_scale, lr)
+        self.v = self.rule.step(self.v, D, log_scale, lr, "v")
 
     def _head_direction(self, slope: Slope) -> tuple[Tensor, Tensor]:
         assert self.v is not None

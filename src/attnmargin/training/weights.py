@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -13,7 +12,8 @@ from torch import Tensor
 from attnmargin.attention.softmax import Sequences, Slope
 from attnmargin.base.arrays import tiny
 from attnmargin.base.compiled import in_threads
-from attnmargin.margin.norms import mirror_step, power_norm
+from attnmargin.margin.norms import power_norm
+from attnmargin.training.rules import Mirror, Rule
 
 # Incrementally updated logits are recomputed after this many steps.
 _REFRESH = 256
@@ -26,40 +26,8 @@ _NOISE = 16
 Scores = tuple[Tensor, Tensor]
 
 
-@final
-@dataclass(frozen=True)
-class Rule:
-    """How to turn a gradient into a step."""
-
-    p: float | Tensor  # power of the mirror potential; (B, 1, 1) if it differs between trials
-    normalize: bool
-    log_penalty: float | None  # log 2λ
-
-    def step(self, x: Tensor, D: Tensor, log_scale: Tensor, lr: Tensor) -> Tensor:
-        """Step from x ``(B, r, c)`` along the negative gradient ``e^{log_scale} D``.
-
-        ``∇ψ(x⁺) = ∇ψ(x) − lr ∇L``, with ``∇L`` divided by its dual norm if ``normalize``.
-        """
-        if self.log_penalty is not None:
-            D, log_scale = penalised(x, D, log_scale, self.log_penalty)
-        if self.normalize:
-            size = power_norm(D, self.p / (self.p - 1.0))
-            move = lr * D / size.where(size > 0, 1.0)
-        else:
-            move = (lr * log_scale.exp()) * D
-        return mirror_step(x, -move, self.p, by_logs=False)
-
-
-def penalised(x: Tensor, D: Tensor, log_scale: Tensor, log_penalty: float) -> tuple[Tensor, Tensor]:
-    """Add the ridge term ``λ‖x‖²`` to the negative gradient, and rescale it to ordinary size."""
-    log_D = log_scale + power_norm(D, 2.0).clamp_min(tiny(D)).log()
-    log_x = log_penalty + power_norm(x, 2.0).clamp_min(tiny(D)).log()
-    largest = torch.maximum(log_D, log_x)
-    return (log_scale - largest).exp() * D - (log_penalty - largest).exp() * x, largest
-
-
 def _in_kernel(
-    kernel: Callable[..., None], arrays: list[Tensor], rates: Tensor, loss: int, rule: Rule
+    kernel: Callable[..., None], arrays: list[Tensor], rates: Tensor, loss: int, rule: Mirror
 ) -> None:
     """Run a kernel that updates some of the arrays in place."""
     B = len(rates)
@@ -83,7 +51,7 @@ class Weights(ABC):
         """Take one step; lr is ``(B, 1, 1)``."""
 
     @abstractmethod
-    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Mirror) -> None:
         """Take one compiled step per rate ``(B, steps)``."""
 
     @abstractmethod
@@ -182,7 +150,7 @@ class Coefficients(Weights):
         moved = (X @ (z @ step.mT).unsqueeze(-1)).reshape(self.base.shape)
         self.W, self.base, self.a = self.W + step, self.base + moved, self.a + moved
 
-    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Mirror) -> None:
         from attnmargin.training.kernel import advance_coefficients
 
         X, z = self.flat.dense()
@@ -195,7 +163,7 @@ class Coefficients(Weights):
     def _penalised(
         self, c: Tensor, h: Tensor, log_scale: Tensor, log_penalty: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Do the same as :func:`penalised` in coefficients; W₀ is zero."""
+        """Do the same as ``penalised`` of the rules, in coefficients; W₀ is zero."""
         square, own = (c * h).sum(-2, keepdim=True), (self.beta * self.a).sum(-2, keepdim=True)
         log_D = log_scale + 0.5 * square.clamp_min(tiny(c)).log()
         log_x = log_penalty + 0.5 * own.clamp_min(tiny(c)).log()
@@ -245,7 +213,7 @@ class Movable(Weights):
 
 @final
 class Entries(Movable):
-    """W by its entries, for mirror descent, or for penalties with a nonzero start."""
+    """W by its entries, for all but gradient descent, or for penalties with a nonzero start."""
 
     def __init__(self, flat: Sequences, W: Tensor) -> None:
         self.flat, self.W = flat, W
@@ -259,7 +227,7 @@ class Entries(Movable):
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
         self.W = rule.step(self.W, self._direction(slope), slope.log_scale, lr)
 
-    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Mirror) -> None:
         from attnmargin.training.kernel import advance_entries
 
         self.W = self.W.clone(memory_format=torch.contiguous_format)
@@ -300,10 +268,10 @@ class Factors(Movable):
 
     def descend(self, slope: Slope, lr: Tensor, rule: Rule) -> None:
         of_K, of_Q = self._directions(slope)
-        self.K = rule.step(self.K, of_K, slope.log_scale, lr)
-        self.Q = rule.step(self.Q, of_Q, slope.log_scale, lr)
+        self.K = rule.step(self.K, of_K, slope.log_scale, lr, "K")
+        self.Q = rule.step(self.Q, of_Q, slope.log_scale, lr, "Q")
 
-    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Rule) -> None:
+    def advance(self, scores: Scores, rates: Tensor, loss: int, rule: Mirror) -> None:
         from attnmargin.training.kernel import advance_factors
 
         self.K, self.Q = (x.clone(memory_format=torch.contiguous_format) for x in self.parts())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnmargin.margin.exact.frobenius import ExactAnswer, solve_exactly
 from attnmargin.margin.exact.rows import ExactRows, exact_rows
-from attnmargin.margin.norms import Frobenius, Lp, Norm
+from attnmargin.margin.norms import ColumnMax, Frobenius, Lp, Max, Norm, Nuclear, RowMax, Sum
 from attnmargin.margin.problem import MarginProblem
 
 # Decimal digits of roots, powers and singular values; everything else is rational.
@@ -113,11 +113,19 @@ def _length(entries: Fractions, norm: Norm, shape: tuple[int, int], *, dual: boo
     if isinstance(norm, Lp):
         p = mpf(norm.p) / (mpf(norm.p) - 1) if dual else mpf(norm.p)
         return mp.fsum(abs(x) ** p for x in numbers) ** (1 / p)
+    if isinstance(norm, Max | Sum):
+        return (
+            max(map(abs, numbers)) if dual == isinstance(norm, Sum) else mp.fsum(map(abs, numbers))
+        )
     wide = [numbers[c * shape[1] : (c + 1) * shape[1]] for c in range(shape[0])]
+    if isinstance(norm, RowMax | ColumnMax):
+        groups = wide if isinstance(norm, RowMax) else list(zip(*wide, strict=True))
+        lengths = [mp.sqrt(mp.fsum(x * x for x in group)) for group in groups]
+        return mp.fsum(lengths) if dual else max(lengths)
     if not any(numbers):
         return mpf(0)
     singular = mp.svd_r(mp.matrix(wide), compute_uv=False)
-    return max(singular) if dual else mp.fsum(singular)
+    return max(singular) if dual == isinstance(norm, Nuclear) else mp.fsum(singular)
 
 
 def _mpf(x: Fraction) -> Any:

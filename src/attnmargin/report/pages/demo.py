@@ -30,8 +30,9 @@ def write_demo(path: Path) -> dict[str, Any]:
     data = prediction.data.save(target / "data.npz", words.names)
     command = f"attnmargin demo --out {shlex.quote(str(path))}"
     page = write_prediction(
-        target / "index.html", prediction, words, result, command, str(Path(path, "data.npz"))
-    )
+        target / "index.html", prediction, words, result, command, str(Path(path, "data.npz")),
+        begin={"scene": "sentences"},
+    )  # fmt: skip
     files = [
         data,
         prediction.solution.save(target / "solution.npz"),

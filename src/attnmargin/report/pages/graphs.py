@@ -1,6 +1,5 @@
-"""The page of token-priority graphs: drawings, an explorer for any size, and what comes next."""
+"""The page of token-priority graphs: drawings, a search for any size, and what comes next."""
 
-import json
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -8,11 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from attnmargin.base.words import counted
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import Automaton, margins
 from attnmargin.plot.graph_svg import graph_markup
-from attnmargin.report.graphs import findings
-from attnmargin.report.pages.html import figure, page, paragraph, section, write_page
+from attnmargin.report.graphs import findings, prompt_marks
+from attnmargin.report.pages.coloured import marked_sentence
+from attnmargin.report.pages.html import (
+    figure,
+    json_script,
+    page,
+    paragraph,
+    section,
+    table,
+    terms,
+    write_page,
+)
 from attnmargin.version import VERSION
 
 # Maximum number of drawings, and of tokens in one.
@@ -22,7 +32,7 @@ _MOST_NUMBERS, _LARGEST_COMPONENT = 1_500_000, 300
 # Maximum number of edges between components for a graph whose margins it includes.
 _MOST_EDGES = 250
 
-_STYLE = """<style>
+_STYLE = """
 svg.graph { color: var(--open); } .graph .ring { fill: none; stroke: #4a90d9; stroke-dasharray: 5 4;
   stroke-width: 1.6; } .graph .edge { stroke: currentColor; stroke-width: 1.4; fill: none;
   marker-end: url(#tip); } .graph rect { fill: Canvas; stroke: currentColor; }
@@ -30,12 +40,10 @@ svg.graph { color: var(--open); } .graph .ring { fill: none; stroke: #4a90d9; st
 .graph .between { stroke: var(--line); stroke-width: 1; }
 .drawings { display: grid; gap: 1.2rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); align-items: start; }
-.drawings figure { overflow-x: auto; } .drawings svg
-  { max-width: max(100%, 30rem); }
 .legend .chip { cursor: default; font-size: .85rem; } .ask.wide label, .ask.wide input
   { width: min(100%, 44rem); }
-.layer { border-top: 1px solid var(--line); padding: .4rem 0; } .layer h4 { margin: 0 0 .3rem;
-  font-size: .85rem; opacity: .75; font-weight: 500; }
+.layer { border-top: 1px solid var(--line); padding: .4rem 0; } .layer h3 { margin: 0 0 .3rem;
+  font-size: .85rem; font-weight: 500; }
 .groups { display: flex; flex-wrap: wrap; gap: .35rem; } .group { border: 1.5px dashed #3a7bbf;
   border-radius: .7rem; padding: .25rem; display: inline-flex; flex-wrap: wrap; gap: .25rem; }
 .chip { font: inherit; color: inherit; background: var(--soft); border: 1px solid var(--line);
@@ -47,7 +55,7 @@ svg.graph { color: var(--open); } .graph .ring { fill: none; stroke: #4a90d9; st
 .ask label { display: grid; gap: .2rem; font-size: .9rem; } .ask input { font: inherit;
   padding: .25rem .5rem; min-width: 12rem; max-width: 100%; box-sizing: border-box; }
 .bar { background: var(--pick); height: .8rem; display: inline-block; border-radius: .2rem; }
-</style>"""
+"""
 
 _WORDS = (
     "For each last token there is one graph. An arrow A → B means: both stood in a sequence with "
@@ -72,29 +80,34 @@ def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Pat
     """Write the page of graphs; :mod:`attnmargin.cli.graphs` provides ``record``."""
     title = f"What attention learns from {Path(record['file']).name}"
     parts = [
-        _STYLE,
-        *map(paragraph, (*findings(record), _WORDS, _LAYERS)),
+        f'<div class="verdict">{"".join(map(paragraph, findings(record)))}</div>',
         _next(record.get("next")),
         _drawings(graphs),
         _explorer(graphs, record["file"]),
+        terms(_WORDS, _LAYERS),
         f"<footer><p><small>{escape(_SOURCE)} attnmargin {VERSION}</small></p></footer>",
     ]
-    return write_page(path, page(title, "".join(parts)))
+    return write_page(path, page(title, "".join(parts), _STYLE))
 
 
 def _next(record: dict[str, Any] | None) -> str:
     """Show what comes after the prompt of the command."""
     if record is None:
         return ""
-    rows = "".join(
-        f"<tr><td>{escape(token['token'])}</td><td>{token['probability']:.4f}</td><td>"
-        f'<span class="bar" style="width:{9 * token["probability"]:.2f}rem"></span></td></tr>'
-        for token in record["tokens"]
-    )
-    prompt = " ".join(record["prompt"])
+    rows = [[own["token"], f"{own['probability']:.4f}", _bar(own["probability"])]
+            for own in record["tokens"]]  # fmt: skip
     words = f"{record['rule'].capitalize()}: {record['meaning']}."
     beaten = f"Suppressed: {', '.join(record['beaten'])}." if record["beaten"] else ""
-    return section(f"After “{prompt}”", f"<table>{rows}</table>", paragraph(f"{words} {beaten}"))
+    return section(
+        "What comes next",
+        marked_sentence(prompt_marks(record)),
+        table(["next token", "probability", ""], rows),
+        paragraph(f"{words} {beaten}", "legend"),
+    )
+
+
+def _bar(share: float) -> str:
+    return f'<td><span class="bar" style="width:{9 * share:.2f}rem"></span></td>'
 
 
 def _drawings(graphs: TokenGraphs) -> str:
@@ -109,21 +122,22 @@ def _drawings(graphs: TokenGraphs) -> str:
     left = len(graphs) - len(shown)
     note = (
         f"Drawn are the most frequent last tokens whose graphs have at most {_LARGEST_DRAWING} "
-        f"tokens; the other {left:,} graphs can be looked through below."
+        f"tokens; the other {counted(left, 'graph')} can be looked through below."
         if left
         else ""
     )
     words = (
-        "From the first layer on top down, lines between layers; arrows that others imply are left "
-        f"out, and an arrow at a ring is one of the whole component. {note}"
+        "An arrow A → B: both stood in a sequence with this last token, and A came next. A dashed "
+        "ring is a component: none of its tokens has priority, and an arrow at the ring is one of "
+        "all of them. The first layer is on top; arrows that others imply are left out. "
+        f"{note}"
     )
     pictures = f'<div class="drawings">{"".join(shown)}</div>'
-    return section("The graphs", paragraph(words), pictures)
+    return section("The graphs", pictures, paragraph(words, "legend"))
 
 
 def _count(graph: TokenGraph) -> str:
-    tokens, parts = len(graph.tokens), len(graph.layer)
-    return f"{tokens} token{'s' * (tokens > 1)}, {parts} component{'s' * (parts > 1)}"
+    return f"{counted(len(graph.tokens), 'token')}, {counted(len(graph.layer), 'component')}"
 
 
 def _explorer(graphs: TokenGraphs, file: str) -> str:
@@ -131,10 +145,9 @@ def _explorer(graphs: TokenGraphs, file: str) -> str:
     carried, rest = _carried(graphs)
     names = [graphs.vocabulary.name(k) for k in range(graphs.K)]
     data = {"names": names, "graphs": carried, "rest": rest, "file": file}
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     options = "".join(f'<option value="{escape(names[g["last"]])}">' for g in carried)
     first = escape(names[carried[0]["last"]]) if carried else ""
-    script = files("attnmargin.report.pages").joinpath("explorer.js").read_text("utf-8")
+    script = files("attnmargin.report.pages").joinpath("graphs.js").read_text("utf-8")
     note = f"{len(rest):,} graphs are left out to keep this page small. " if rest else ""
     fields = (
         '<div class="ask"><label>last token<input id="last" list="lasts" value="' + first + '">'
@@ -152,9 +165,12 @@ def _explorer(graphs: TokenGraphs, file: str) -> str:
         '<p id="answer" aria-live="polite"></p>'
     )
     return (
-        section("Ask what comes next", ask)
+        '<div class="screen">'
+        + section("Ask what comes next", ask)
         + section("Look through the graphs", paragraph(note) if note else "", fields)
-        + f'<script type="application/json" id="graphs">{text}</script><script>{script}</script>'
+        + "</div>"
+        + json_script("graphs", data)
+        + f"<script>{script}</script>"
     )
 
 

@@ -1,6 +1,6 @@
 (() => {
   "use strict";
-  const { words, heads } = JSON.parse(document.getElementById("data").textContent);
+  const { words, heads, saturated, price } = JSON.parse(document.getElementById("data").textContent);
   const find = (id) => document.getElementById(id);
   const percent = (x) => (x === null ? "–" : (100 * x).toFixed(x < 0.0995 ? 1 : 0) + " %");
   const digits = (x, n) => (x === null ? "–" : x.toFixed(n));
@@ -13,10 +13,15 @@
     ["saturated", (h) => h.saturation.value, (x) => (x === null ? "" : (100 * x).toFixed(0))],
     ["entropy", (h) => h.entropy.value, (x) => digits(x, 2).replace("0.", ".")],
   ];
+  if (price !== null) {
+    const whole = (x) => (x === null ? "" : (100 * x).toFixed(0));
+    views.push(["without slack, %", (h) => h.free.value, whole], ["token kept, %", (h) => h.kept.value, whole]);
+  }
   if (heads.some((h) => h.wanted !== null && h.wanted !== undefined)) {
     views.unshift(["wanted pairs, %", (h) => h.wanted, (x) => (x === null ? "" : (100 * x).toFixed(0))]);
   }
-  let view = views.find((v) => heads.some((h) => v[1](h) !== null)) || views[0];
+  const known = views.filter((v) => heads.some((h) => v[1](h) !== null && v[1](h) !== undefined));
+  let view = known[0];
   let chosen = 0;
 
   const make = (tag, kind, text) => {
@@ -55,7 +60,7 @@
   }
 
   function drawChoice() {
-    views.forEach((own, k) => {
+    known.forEach((own) => {
       const label = make("label");
       const radio = make("input");
       Object.assign(radio, { type: "radio", name: "view", checked: own === view });
@@ -75,13 +80,22 @@
   function drawFacts(h) {
     const three = (x) => digits(x, 3);
     const facts = [
-      ["Queries that one token takes by 90 %", beside(h.saturation, percent)],
+      [`Queries of which one token has more than ${+(100 * saturated).toPrecision(4)} %`, beside(h.saturation, percent)],
       ["Entropy, 1 is even attention", beside(h.entropy, three)],
       ["Efficiency: margin over the best margin", h.reason || beside(h.efficiency, three)],
       ["Cosine with the max-margin matrix", h.reason || beside(h.cosine, three)],
       ["Rank, and effective rank", `${h.norms.rank}, ${digits(h.norms.effective, 1)}`],
       ["Balance of W_K and W_Q, 0 is equal", digits(h.norms.balance, 3)],
     ];
+    if (h.draws) {
+      const answer = h.feasible < h.draws ? h.words || "not decided"
+        : price === null ? "some W selects the same tokens" : "solved with slack";
+      facts.push(["Queries asked by its attention SVMs", `${h.asked} in ${h.draws}: ${answer}`]);
+    }
+    if (price !== null && !h.reason) {
+      facts.push(["Queries without slack in the solution", beside(h.free, percent)],
+        ["Queries that keep their token there", beside(h.kept, percent)]);
+    }
     find("facts").replaceChildren(...facts.map(([name, value]) => {
       const pair = make("div");
       pair.append(make("dt", "", name), make("dd", "", value));
@@ -96,7 +110,7 @@
       const joined = word.startsWith("##") && word.length > 2;
       const spaced = /^[Ġ▁]/.test(word);
       const wins = s === q.token, asks = s === q.query;
-      const kinds = [asks && "asks", wins && "wins", guards.has(s) && !wins && "guards"].filter(Boolean);
+      const kinds = [joined && "on", asks && "asks", wins && "wins", guards.has(s) && !wins && "guards"].filter(Boolean);
       const node = make(wins ? "b" : "i", kinds.join(" "), joined ? word.slice(2) : spaced ? word.slice(1) || " " : word);
       const share = shares.get(s);
       if (share) node.style.setProperty("--a", share);

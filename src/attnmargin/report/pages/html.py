@@ -1,80 +1,48 @@
 """The building blocks of a page: frame, style, tables and figures."""
 
+import json
 from html import escape
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from attnmargin.base.files import write_whole
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8885; --soft: #8882; --good: #00734f; --bad: #b04a00;
-  --open: #6b6b6b; --pick: #b85000; }
-@media (prefers-color-scheme: dark) {
-  :root { --good: #43c79c; --bad: #ff9a57; --open: #a8a8a8; --pick: #ff9a57; } }
-body { font: 1rem/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 64rem; padding: 1rem; }
-h1 { font-size: 1.55rem; line-height: 1.25; }
-h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-p, li { max-width: 44rem; }
-.verdict { border-left: .35rem solid var(--open); background: var(--soft); padding: .6rem 1rem; }
-.guaranteed { border-color: var(--good); }
-.conjectured { border-color: var(--pick); }
-.tokens { display: flex; flex-wrap: wrap; gap: .4rem; list-style: none; margin: 0; padding: 0; }
-.tokens li { border: 1px solid var(--line); border-radius: .5rem; padding: .15rem .55rem;
-  text-align: center; }
-.tokens small { display: block; font-variant-numeric: tabular-nums; opacity: .8; }
-.tokens .selected { border: 2px solid var(--pick); background: color-mix(in srgb, var(--pick) 18%,
-  transparent); font-weight: 600; }
-.tokens .support { border: 2px dashed currentColor; }
-.pictures { display: grid; gap: 1rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)); }
-figure { margin: 0; }
-figure svg { height: auto; max-width: 100%; }
-figcaption { font-size: .9rem; opacity: .85; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .7rem .35rem 0; text-align: left;
-  vertical-align: top; }
-td.holds { color: var(--good); font-weight: 600; white-space: nowrap; }
-td.fails { color: var(--bad); font-weight: 600; white-space: nowrap; }
-td.open { color: var(--open); }
-td:first-child { white-space: nowrap; }
-table.wide td:first-child { white-space: normal; min-width: 8rem; }
-td small { display: block; opacity: .8; }
-code { overflow-wrap: anywhere; }
-pre { overflow-x: auto; background: var(--soft); padding: .6rem .8rem; border-radius: .4rem; }
-summary { cursor: pointer; }
-@media (max-width: 40rem) {
-  table.wide, table.wide tbody, table.wide tr, table.wide td { display: block; }
-  table.wide th { display: none; }
-  table.wide td { border: 0; padding: .1rem 0; }
-  table.wide tr { border-bottom: 1px solid var(--line); padding: .5rem 0; display: block; }
-  table.wide td[data-name]:not(:empty)::before { content: attr(data-name) ": "; opacity: .7;
-    font-weight: 400; color: initial; } }
-"""
 
-
-def page(title: str, body: str) -> str:
+def page(title: str, body: str, style: str = "") -> str:
     """Build a self-contained page, which loads nothing from elsewhere."""
+    sheet = (files("attnmargin.report.pages") / "page.css").read_text("utf-8") + style
+    look = " ".join(sheet.split())
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
+        f"<title>{escape(title)}</title><style>{look}</style></head>"
+        '<body><a class="skip" href="#main">Skip to the content</a>'
+        f'<main id="main" tabindex="-1"><h1>{escape(title)}</h1>{body}</main></body></html>\n'
     )
 
 
 def table(head: list[str], rows: list[list[str]], wide: bool = False) -> str:
-    """Build a table of plain text; a wide one becomes a list on narrow screens."""
-    kind = ' class="wide"' if wide else ""
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    """Build a table of plain text; on narrow screens it scrolls, or is a list if it is wide."""
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' if cell else "<td></td>" for cell in head)
     body = "".join(f"<tr>{_cells(head, row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table{kind}><tr>{top}</tr>{body}</table></div>'
+    inside = f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    if wide:
+        return f'<table class="wide">{inside}'
+    return scrolling(f"<table>{inside}", f"Table: {', '.join(filter(None, head))}")
+
+
+def scrolling(content: str, name: str) -> str:
+    """Let wide content scroll in a box of its own, which the keyboard reaches."""
+    label = f'role="group" aria-label="{escape(name)}"'
+    return f'<div class="scroll" tabindex="0" {label}>{content}</div>'
 
 
 def _cells(head: list[str], row: list[str]) -> str:
     """Build the cells of a row, each with its column name for narrow screens."""
-    named = zip(head, map(cell, row), strict=True)
-    return "".join(
+    first, *rest = row
+    named = zip(head[1:], map(cell, rest), strict=True)
+    return f'<th scope="row">{escape(first)}</th>' + "".join(
         text.replace("<td", f'<td data-name="{escape(name)}"', 1) if name else text
         for name, text in named
     )
@@ -97,9 +65,28 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
 
 
-def paragraph(text: str) -> str:
+def folded(summary: str, *parts: str, printed: bool = False) -> str:
+    """Hide parts behind a line that opens them; on paper, show the parts or the line."""
+    kind = ' class="paper"' if printed else ""
+    return f"<details{kind}><summary>{escape(summary)}</summary>{''.join(parts)}</details>"
+
+
+def paragraph(text: str, kind: str = "") -> str:
     """Build a paragraph of plain text."""
-    return f"<p>{escape(text)}</p>"
+    return f"<p{f' class={kind!r}' if kind else ''}>{escape(text)}</p>"
+
+
+def terms(*texts: str) -> str:
+    """Explain, in the last section of a page, the words that it uses."""
+    inside = folded("In short", *map(paragraph, texts), printed=True)
+    return section("The words used here", inside)
+
+
+def json_script(name: str, value: Any) -> str:
+    """Put a value into a page as JSON; text that looks like a tag cannot end the script."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    inert = text.replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{inert}</script>'
 
 
 def write_page(path: Path, text: str) -> Path:

@@ -3,22 +3,20 @@
 import shlex
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from attnmargin.attention.losses import as_loss
 from attnmargin.attention.score import scores
-from attnmargin.data.copies import merge_copies
 from attnmargin.margin.certificate import Status
 from attnmargin.margin.norms import Frobenius
 from attnmargin.plot.drawing import draw_panel
 from attnmargin.plot.prediction import (
     CURVE_SIZE,
-    TOKEN_SIZE,
     alignment_panel,
     attention_panel,
     predicted_share,
-    token_panel,
 )
 from attnmargin.plot.svg import embedded
 from attnmargin.prediction.confirmation import Confirmation
@@ -27,20 +25,25 @@ from attnmargin.prediction.sentences import headline, norm_words, optimiser, rea
 from attnmargin.prediction.verdict import Verdict
 from attnmargin.prediction.words import Words, listing, name_tokens, selected_words
 from attnmargin.report.numbers import plain_number
+from attnmargin.report.pages.explorer import prediction_explorer
+from attnmargin.report.pages.first import first_picture, plane_section
 from attnmargin.report.pages.html import (
     cell,
     figure,
+    folded,
     page,
     paragraph,
     section,
     table,
+    terms,
     write_page,
 )
 from attnmargin.report.pages.proof import plain_words, proof_section, starts_section
+from attnmargin.report.predictions import outcome_words
 from attnmargin.theory import Check, Outcome
 from attnmargin.version import VERSION
 
-_MOST_SEQUENCES, _MOST_PICTURES, _MOST_CHOICES = 40, 6, 12
+_MOST_CHOICES = 12
 
 _TERMS = (
     "A sequence is a list of tokens, each a short vector of numbers. Attention looks at a sequence "
@@ -50,13 +53,6 @@ _TERMS = (
     "more attention it gets. A fixed vector, the head, turns the mean into one number, which "
     "should have the sign of the label of the sequence, +1 or −1. The loss measures how far it is "
     "from that; training changes W in small steps that lower the loss (gradient descent)."
-)
-_SCORE = (
-    "The score of a token is label × (head · token): how well the sequence would be classified if "
-    "all attention went to this token. Scores have no unit; higher is better. Training likes the "
-    "best score, but may end with another token. The selected token is filled. Support tokens "
-    "(dashed) are its nearest rivals: they lie exactly one margin below it, and they alone decide "
-    "the direction. ×2 marks a token that occurs twice: its copies count as one."
 )
 _OUTCOMES = (
     "Holds means that the statement, or every condition of the theorem, is true for these data. "
@@ -91,28 +87,28 @@ def prediction_page(
     result: Confirmation | None = None,
     command: str = "attnmargin predict data.npz --verify --html page.html",
     file: str = "data.npz",
+    begin: dict[str, Any] | None = None,
 ) -> str:
-    """Build a self-contained page about one instance."""
+    """Build a self-contained page about one instance; ``begin`` as in prediction_explorer."""
     words = words or name_tokens(prediction.data)
     title = headline(prediction, words)
     kind = str(prediction.verdict).split(" ")[0]
     verdict = escape(verdict_sentence(prediction))
+    optimal = prediction.solution.status == Status.OPTIMAL
     parts = [
         f'<p class="verdict {kind}">{verdict}</p>',
-        section("The words used here", paragraph(_TERMS)),
-        _token_map(prediction, words),
+        _first(prediction, words, result, begin),
+        "" if result is None else _training(prediction, words, result),
+        plane_section(prediction, words, result),
+        _margin(prediction) if optimal else "",
+        proof_section(prediction) if optimal else "",
+        starts_section(prediction, words),
+        _choices(prediction, words),
+        _theorems(prediction),
+        _certificate(prediction),
+        _again(prediction, command, file),
+        terms(_TERMS, _GLOSSARY),
     ]
-    if prediction.solution.status == Status.OPTIMAL:
-        parts += [
-            proof_section(prediction),
-            _margin(prediction),
-            _pictures(prediction, words, result),
-        ]
-    if result is not None:
-        parts.append(_training(prediction, words, result))
-    parts += [starts_section(prediction, words), _choices(prediction, words)]
-    parts += [_theorems(prediction), _certificate(prediction)]
-    parts.append(_again(prediction, command, file))
     return page(title, "".join(parts))
 
 
@@ -123,34 +119,19 @@ def write_prediction(
     result: Confirmation | None = None,
     command: str = "attnmargin predict data.npz --verify --html page.html",
     file: str = "data.npz",
+    begin: dict[str, Any] | None = None,
 ) -> Path:
     """Write the page of a prediction; ``command`` reproduces it from ``file``."""
-    return write_page(path, prediction_page(prediction, words, result, command, file))
+    return write_page(path, prediction_page(prediction, words, result, command, file, begin))
 
 
-def _token_map(prediction: Prediction, words: Words) -> str:
-    """Show all tokens with their scores, sequence by sequence."""
-    gamma = scores(prediction.data) if prediction.head is None else None
-    chosen, support = prediction.chosen, prediction.support
-    copies = merge_copies(prediction.data)
-    first = torch.arange(prediction.data.T) == copies.first.cpu()
-    single = prediction.head is None
-    shown, rows = words.visible & first if single else words.visible, []
-    for i in range(min(prediction.data.n, _MOST_SEQUENCES)):
-        tokens = []
-        for t in shown[i].nonzero().flatten().tolist():
-            kind = "selected" if chosen[i, t] else "support" if support[i, t] else ""
-            score = "" if gamma is None else f"<small>{float(gamma[i, t]) + 0.0:+.2f}</small>"
-            role = f' title="{kind}"' if kind else ""
-            times = int(copies.count[i, t]) if single else 1
-            name = escape(words.names[i][t]) + (f" ×{times}" if times > 1 else "")
-            tokens.append(f'<li class="{kind}"{role}>{name}{score}</li>')
-        rows.append(f'<h3>{escape(words.titles[i])}</h3><ul class="tokens">{"".join(tokens)}</ul>')
-    if prediction.data.n > _MOST_SEQUENCES:
-        rows.append(paragraph(f"… and {prediction.data.n - _MOST_SEQUENCES} more sequences."))
-    sure = prediction.verdict != Verdict.UNDECIDED
-    title = "What your run will select" if sure else "What your run leans to"
-    return section(title, paragraph(_SCORE), *rows)
+def _first(
+    prediction: Prediction, words: Words, result: Confirmation | None, begin: dict[str, Any] | None
+) -> str:
+    """Begin with the explorer; its picture stands still in print and where no script runs."""
+    still = first_picture(prediction, words, result)
+    moving = prediction_explorer(prediction, words, begin)
+    return f'{moving}<div class="still">{still}</div>' if moving else still
 
 
 def _margin(prediction: Prediction) -> str:
@@ -179,41 +160,6 @@ def _margin(prediction: Prediction) -> str:
         rows.append(["length of W_fin", f"{float(prediction.finite.value):.6g}", meaning])
     return section(
         "By what margin", paragraph(text), table(["", "value", "scale"], rows, wide=True)
-    )
-
-
-def _pictures(prediction: Prediction, words: Words, result: Confirmation | None) -> str:
-    count = min(prediction.data.n, _MOST_PICTURES)
-    chosen = prediction.chosen
-    drawn = []
-    for i in range(count):
-        if not bool(words.visible[i].any()):
-            continue
-        stars = [words.names[i][t] for t in chosen[i].nonzero().flatten().tolist()]
-        caption = f"{words.titles[i]}: the star is {listing(stars)}."
-        picture = draw_panel(token_panel(prediction, words, i, result), TOKEN_SIZE)
-        drawn.append(figure(embedded(picture, caption), caption))
-    more = prediction.data.n - count
-    tail = f" The first {count} of {prediction.data.n} sequences are drawn." if more else ""
-    text = paragraph(_legend(prediction, result) + tail)
-    return section("How it looks", text, f'<div class="pictures">{"".join(drawn)}</div>')
-
-
-def _legend(prediction: Prediction, result: Confirmation | None) -> str:
-    """Explain the marks in the pictures of tokens."""
-    d = prediction.data.d
-    plane = (
-        "The axes are the two coordinates of tokens."
-        if d == 2
-        else f"Tokens have {d} coordinates; the picture is their shadow on a plane in which "
-        "W_mm z, the direction of growing attention, runs to the right."
-    )
-    path = " The green dotted curve is the way of W z in training, its length on a log scale."
-    return (
-        f"Each picture is one sequence, seen with its query z. {plane} The star is the selected "
-        "token, dots are the others, rings mark support tokens. The orange arrow is W_mm z; "
-        "attention is the same along the grey lines, and one margin lower on the dashed one."
-        f"{'' if result is None else path}"
     )
 
 
@@ -289,17 +235,13 @@ def _choices(prediction: Prediction, words: Words) -> str:
 def _theorems(prediction: Prediction) -> str:
     near = [check for check in prediction.checks if check.paper in "AB"]
     far = [check for check in prediction.checks if check.paper not in "AB"]
-    rest = (
-        f"<details><summary>{len(far)} statements of papers C and D, about other kinds of data"
-        f"</summary>{_check_table(far)}</details>"
-    )
     return section(
         "Why: what the papers say",
         paragraph(_OUTCOMES),
-        paragraph(_GLOSSARY),
-        _check_table(near),
-        rest,
-    )
+        folded(f"Papers A and B: {outcome_words(near)}", _check_table(near)),
+        folded(f"Papers C and D, about other kinds of data: {outcome_words(far)}",
+               _check_table(far)),
+    )  # fmt: skip
 
 
 _KINDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "fails", Outcome.UNDECIDABLE: "open"}

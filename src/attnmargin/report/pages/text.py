@@ -1,4 +1,4 @@
-"""The page of a trained text classifier: accuracies, weights, and what it attends to."""
+"""The page of a trained text classifier: what it attends to, accuracies, and weights."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +23,13 @@ def write_text_page(
     path: Path, run: TextRun, test: Pieces, classes: Sequence[str], words: str
 ) -> Path:
     """Write the results of ``attnmargin train-text``; ``words`` is a one-sentence summary."""
-    body = paragraph(words) + _accuracies(run) + _weights(run) + _attention(run, test, classes)
-    return write_page(path, page("A text classifier by mirror descent", body))
+    body = [
+        paragraph(words, "verdict"),
+        _attention(run, test, classes),
+        _accuracies(run),
+        _weights(run),
+    ]
+    return write_page(path, page("A text classifier by mirror descent", "".join(body)))
 
 
 def _accuracies(run: TextRun) -> str:
@@ -69,7 +74,7 @@ def _attention(run: TextRun, test: Pieces, classes: Sequence[str]) -> str:
         "the shortest texts of the test; the strongest has the most colour. Rest on a word for its "
         "share."
     )
-    return paragraph(words) + attention_body(groups)
+    return attention_body(groups) + paragraph(words, "legend")
 
 
 def _shown(words: list[str], shares: Any) -> MarkedText:

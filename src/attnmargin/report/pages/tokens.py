@@ -8,27 +8,31 @@ import numpy as np
 
 from attnmargin.plot.cloud import cloud_svg
 from attnmargin.plot.importance import cloud_panels
-from attnmargin.report.pages.coloured import COLOURED_STYLE, coloured_text
-from attnmargin.report.pages.html import page, paragraph, section, table, write_page
-from attnmargin.report.tokens import agreement_sentence, token_cells
+from attnmargin.report.pages.coloured import coloured_text
+from attnmargin.report.pages.html import page, paragraph, section, table, terms, write_page
+from attnmargin.report.tokens import agreement_sentence, deciding_sentence, token_cells
 from attnmargin.text.tokens.importance import TokenImportance
 
-# Texts shown per class, and tokens per text.
-_TEXTS, _TOKENS = 3, 150
+# Texts shown per class, and tokens per text, at most and where possible at least.
+_TEXTS, _TOKENS, _LEAST = 3, 150, 10
+# Tokens of each class with their names in the pictures.
+_NAMED = 5
 
 
 def write_tokens(path: Path, found: TokenImportance, record: dict[str, Any]) -> Path:
     """Write tables, pictures and coloured texts to one page."""
     negative, positive = found.classes
+    first = [] if found.run is None else [_pictures(found, record)]
     body = [
-        paragraph(_summary(record)),
+        paragraph(deciding_sentence(record), "verdict"),
+        *first,
+        _examples(found),
         _tokens(f"Tokens that speak for {positive}", record["positive"]),
         _tokens(f"Tokens that speak for {negative}", record["negative"]),
     ]
     if found.run is not None:
         body.append(_tokens("Tokens that attention weighs most", record["attended"]))
-        body.append(_pictures(found, record))
-    body += [_examples(found), _steps(record)]
+    body += [_steps(record), terms(_summary(record))]
     return write_page(
         path, page(f"Which tokens decide: {Path(record['file']).name}", "".join(body))
     )
@@ -53,13 +57,13 @@ def _tokens(title: str, rows: list[dict[str, Any]]) -> str:
 
 def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:
     """Draw the two pictures of the paper, with token names."""
-    clouds = [cloud_svg(panel) for panel in cloud_panels(found)]
+    clouds = [cloud_svg(panel) for panel in cloud_panels(found, _NAMED)]
     words = agreement_sentence(record["agreement"])
     words = f"Every point is a token; rest on it for its name. {words[0].upper()}{words[1:]}."
     return section(
         "Statistics and training",
-        paragraph(words),
         f'<div class="pictures">{"".join(clouds)}</div>',
+        paragraph(words, "legend"),
     )
 
 
@@ -69,9 +73,9 @@ def _examples(found: TokenImportance) -> str:
     weight = np.nan_to_num(own.difference)
     sums = np.add.reduceat(weight[pieces.ids], pieces.start[:-1])
     lengths = pieces.lengths
-    parts = [f"<style>{COLOURED_STYLE}</style>"]
+    least, parts = min(_LEAST, np.median(lengths)), []
     for label, name in enumerate(found.classes):
-        inside = (pieces.labels == label) & (lengths >= 10) & (lengths <= _TOKENS)
+        inside = (pieces.labels == label) & (lengths >= least) & (lengths <= _TOKENS)
         mean = np.where(inside, sums / lengths, -np.inf if label else np.inf)
         order = np.argsort(-mean if label else mean, kind="stable")[: min(_TEXTS, inside.sum())]
         shown = [
@@ -79,11 +83,13 @@ def _examples(found: TokenImportance) -> str:
         ]
         if shown:
             parts.append(f"<h3>Class {escape(name)}</h3>{''.join(shown)}")
+    if not parts:
+        return ""
     words = (
         "Texts whose tokens speak most clearly, as they are after cleaning; orange tokens speak "
         f"for {found.classes[1]}, blue ones for {found.classes[0]}."
     )
-    return section("Examples from the corpus", paragraph(words), *parts)
+    return section("Examples from the corpus", *parts, paragraph(words, "legend"))
 
 
 def _steps(record: dict[str, Any]) -> str:

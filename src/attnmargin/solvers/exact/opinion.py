@@ -11,7 +11,7 @@ from torch import Tensor
 from attnmargin.margin.certificate import certify
 from attnmargin.margin.exact.frobenius import ExactAnswer, solve_exactly
 from attnmargin.margin.exact.rows import ExactRows, exact_rows
-from attnmargin.margin.norms import Lp, Nuclear
+from attnmargin.margin.norms import Frobenius, Lp, Nuclear
 from attnmargin.margin.solution import Solution
 from attnmargin.margin.support import Decision
 from attnmargin.solvers.exact.powers import solve_powers
@@ -100,7 +100,11 @@ def _solve(solution: Solution, W: Tensor, sure: bool) -> Numbers | None:
         start = W.flatten().tolist() if known else found[0]
         better = _powers(rows, power, guess or list(answer.dual), start)
         return better if better is not None or known else _feasible(found)
-    return _nuclear(found, W) if isinstance(norm, Nuclear) else found
+    if isinstance(norm, Nuclear):
+        return _nuclear(found, W)
+    if isinstance(norm, Frobenius | Lp):
+        return found
+    return None if bool(torch.isfinite(W).all()) else _feasible(found)
 
 
 def _guess(rows: ExactRows, dual: Tensor) -> list[int]:

@@ -33,7 +33,7 @@ from attnmargin.solvers.interior.schedule import (
     REGULAR,
     TINY,
 )
-from attnmargin.solvers.interior.shared import MANY, SharedQueries, shared_queries
+from attnmargin.solvers.interior.shared import SharedQueries, shared_queries, span
 from attnmargin.solvers.interior.walk import (
     Members,
     SolveMembers,
@@ -244,7 +244,7 @@ def _solve_members(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Solve feasible problems whose Frobenius multipliers and positive value are known."""
     unit = unit_rows(problem, guess, value)
-    basis, query = _span(unit.query)
+    basis, query = span(unit.query)
     dual, Y, steps = walk(unit, query, _start(unit, query))
     dual = dual.where(unit.exists, 0.0)
     M = unit.left.mT @ (dual.unsqueeze(-1) * unit.right(query))
@@ -271,25 +271,10 @@ def _walk_compiled(unit: UnitRows, query: Tensor, start: _Point) -> tuple[Tensor
     """Walk one problem after another by the compiled kernel; return the same."""
     from attnmargin.solvers.interior.compiled_nuclear import solve_rows
 
-    left = _span(unit.left)[1].contiguous()
+    left = span(unit.left)[1].contiguous()
     rows = (left, query.contiguous(), unit.b, unit.free, start.dual, start.slack)
     given = [np.ascontiguousarray(x.numpy()) for x in (*rows, start.Y[:, 0, 0])]
     answer = [np.empty(x.shape) for x in (start.dual, start.Y)] + [np.empty(len(left), int)]
     in_threads(solve_rows, [*given, *answer], len(left))
     dual, Y, steps = (torch.from_numpy(part) for part in answer)
     return dual, Y, steps
-
-
-def _span(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return an orthonormal basis ``(B, e, q)`` of a space with the vectors, and coordinates.
-
-    Vectors of a single large problem that repeat count once.
-    """
-    large = len(vectors) == 1 and vectors.shape[-2] >= MANY
-    own = torch.unique(vectors[0], dim=0).unsqueeze(0) if large else vectors
-    count, e = own.shape[-2:]
-    if e <= count:
-        identity = torch.eye(e, dtype=vectors.dtype, device=vectors.device)
-        return identity.expand(len(vectors), e, e), vectors
-    basis = torch.linalg.qr(own.mT).Q
-    return basis, vectors @ basis

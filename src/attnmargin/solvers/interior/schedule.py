@@ -9,6 +9,10 @@ ENOUGH, GOOD = 1e-12, 6e-10
 TINY = 1e-300
 # Relative regularisation of the diagonal of a Schur matrix.
 REGULAR = 1e-15
+# A residual of V below this share of the largest multiplier is rounding.
+NOISE = 1e-13
+# Corrections of Newton's step by what its rows still miss.
+REFINEMENTS = 3
 # Share of a long step that a careful one takes.
 CAREFUL_PART = 0.7
 # Share of the distance to the boundary that a step may take.

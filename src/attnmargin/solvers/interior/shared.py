@@ -78,3 +78,18 @@ def shared_queries(z: Tensor) -> SharedQueries | None:
         return None
     query, owner = torch.unique(z[0], dim=0, return_inverse=True)
     return SharedQueries(query, owner) if 2 * len(query) <= z.shape[1] else None
+
+
+def span(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return an orthonormal basis ``(B, e, q)`` of a space with the vectors, and coordinates.
+
+    Vectors of a single large problem that repeat count once.
+    """
+    large = len(vectors) == 1 and vectors.shape[-2] >= MANY
+    own = torch.unique(vectors[0], dim=0).unsqueeze(0) if large else vectors
+    count, e = own.shape[-2:]
+    if e <= count:
+        identity = torch.eye(e, dtype=vectors.dtype, device=vectors.device)
+        return identity.expand(len(vectors), e, e), vectors
+    basis = torch.linalg.qr(own.mT).Q
+    return basis, vectors @ basis

@@ -31,6 +31,8 @@ from attnmargin.solvers.outcome import INFEASIBLE, SOLVED
 
 # A multiplier below this share of the largest belongs to a row that is not tight.
 _COUNTS = 1e-6
+# So many entries of dense rows are in memory at a time.
+MOST_ENTRIES = 1 << 22
 # From this many rows on, walking in lockstep to the Frobenius solution is slow.
 _MANY = 200
 # The compiled, the torch and the GPU method, each with its counterpart for the Frobenius norm.
@@ -84,7 +86,22 @@ def follow_path(
     batch; one that stops improving keeps its best point. In nearly infeasible problems, long steps
     sometimes jam at the boundary. Those problems are solved again with short steps.
     """
-    everything, point = rows, start
+    best, iterations, record = _followed(visit, rows, start, careful, enough)
+    stuck = record > max(GOOD, enough)
+    if not careful and bool(stuck.any()):
+        again = _followed(visit, rows.take(stuck), start.take(stuck), True, enough)
+        better = again[2] < record[stuck]
+        places = stuck.nonzero().flatten()
+        best.put(places[better], again[0].take(better))
+        iterations[stuck] += again[1]
+    return best, iterations
+
+
+def _followed(
+    visit: Look[Rows, Point], rows: Rows, start: Point, careful: bool, enough: float
+) -> tuple[Point, Tensor, Tensor]:
+    """Follow the path once; return also the gap of the best points."""
+    point = start
     size = len(getattr(point, fields(point)[0].name))
     device = getattr(point, fields(point)[0].name).device
     place = torch.arange(size, device=device)
@@ -106,12 +123,23 @@ def follow_path(
         point = now.next(careful)
         if not bool(live.all()):
             rows, point, place = rows.take(live), point.take(live), place[live]
-    stuck = record > max(GOOD, enough)
-    if not careful and bool(stuck.any()):
-        again = follow_path(visit, everything.take(stuck), start.take(stuck), True, enough)
-        best.put(stuck, again[0])
-        iterations[stuck] += again[1]
-    return best, iterations
+    return best, iterations, record
+
+
+def in_parts(solve_members: SolveMembers, problem: MarginProblem) -> SolveMembers:
+    """Solve as many members at a time as have :data:`MOST_ENTRIES` in their rows."""
+    d, e = problem.shape
+    count = max(MOST_ENTRIES // max(problem.M * d * e, 1), 1)
+
+    def solve(
+        members: MarginProblem, guess: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        pieces = [slice(i, i + count) for i in range(0, len(value), count)]
+        found = [solve_members(members[i], guess[i], value[i]) for i in pieces]
+        dual, W, steps = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return dual, W, steps
+
+    return solve
 
 
 @final
@@ -151,20 +179,24 @@ def solve_from_frobenius(
     warm: Warm | None,
     method: str,
     solve_members: SolveMembers,
-    kernel: str,
+    kernel: str | None = None,
 ) -> Answer:
     """Solve in another norm, starting from the Frobenius solution.
 
     Feasibility does not depend on the norm: the Frobenius solver gives the proofs of infeasibility,
     and the scale of the other problems. They start from its multipliers, or from those of a warm
-    start. ``kernel`` names the module of the compiled walk.
+    start. ``kernel`` names the module of the compiled walk; without one, the walk is in torch, and
+    the Frobenius solution comes from the fastest method.
     """
-    if method == "interior":
+    in_frobenius = IN_FROBENIUS[method]
+    if kernel is None and runs_compiled(problem.left.device):
+        in_frobenius = IN_FROBENIUS["interior"]
+    elif kernel is not None and method == "interior":
         compile_together(FROBENIUS_KERNEL, kernel)
     frobenius = None if warm is None else warm.answer(problem)
     if frobenius is None:
         start = None if warm is None else warm.rows()
-        frobenius = _frobenius(problem, start, IN_FROBENIUS[method])
+        frobenius = _frobenius(problem, start, in_frobenius)
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius

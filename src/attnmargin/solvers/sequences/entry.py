@@ -3,10 +3,10 @@
 from typing import Any
 
 from attnmargin.base.checks import check_whole
-from attnmargin.base.errors import InputError
 from attnmargin.base.progress import Look
-from attnmargin.margin.norms import Frobenius, Lp, Norm, Nuclear, as_norm
+from attnmargin.margin.norms import Norm, as_norm
 from attnmargin.margin.solution import Solution
+from attnmargin.solvers.methods import check_method
 from attnmargin.solvers.sequences.passes import Passes
 from attnmargin.solvers.sequences.search import Search
 from attnmargin.solvers.sequences.source import MOST_NUMBERS, as_source
@@ -59,8 +59,7 @@ def solve_sequences(
         [[0.0, 0.5], [0.0, 0.0]]
     """
     norm = as_norm(norm)
-    if not isinstance(norm, Frobenius | Nuclear | Lp):
-        raise InputError("norm", norm.name, "the Frobenius, nuclear or an ℓp norm")
+    check_method(norm, "auto", None)
     check_whole(rows=rows, numbers=numbers)
     watch = Watch(time_limit, progress)
     return Search(Passes(as_source(sequences), numbers), norm, watch, rows).solve()

@@ -12,13 +12,14 @@ from attnmargin.margin.problem import MarginProblem
 _POSITIVE = "a number above 0, or inf for a hard margin"
 
 
-def check_penalty(C: object, norm: Norm) -> float:
+def check_price(C: object, norm: Norm, argument: str = "C") -> float:
     """Return the price of slack as a float, or raise InputError unless the norm permits it."""
-    price = check_number("C", C, _POSITIVE)
+    price = check_number(argument, C, _POSITIVE)
     if not price > 0:
-        raise InputError("C", f"{price:g}", _POSITIVE)
+        raise InputError(argument, f"{price:g}", _POSITIVE)
     if price != torch.inf and not isinstance(norm, Frobenius | Lp):
-        raise InputError("C", f"{price:g} with norm {norm.name!r}", "inf, or norm 'fro' or p > 1")
+        got = f"{price:g} with norm {norm.name!r}"
+        raise InputError(argument, got, "inf, or norm 'fro' or p > 1")
     return price
 
 

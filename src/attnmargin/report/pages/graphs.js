@@ -57,7 +57,7 @@
 
   const layerRow = (graph, groups, layer, filter) => {
     const row = element("div", "layer");
-    row.append(element("h4", "", `layer ${layer + 1}`));
+    row.append(element("h3", "", `layer ${layer + 1}`));
     const parts = graph.layers.flatMap((own, part) => (own === layer ? [part] : []));
     const wanted = parts.filter((p) => groups[p].some((t) => names[t].includes(filter)));
     const list = element("div", "groups");

@@ -1,0 +1,1 @@
+"""N: which norm each optimiser reaches, on linear classifiers and on attention."""

@@ -1,0 +1,1 @@
+"""The explorer: a page on which tokens are dragged and runs are watched."""
