@@ -22,22 +22,26 @@ def newton_schulz(D: Tensor) -> Tensor:
         >>> (newton_schulz(D).abs() - torch.tensor([[0.0, 1.0], [1.0, 0.0]])).abs().max() < 0.35
         tensor(True)
     """
+    return spread(D).to(D.dtype)
+
+
+def spread(D: Tensor) -> Tensor:
+    """Compute :func:`newton_schulz` without leaving bfloat16."""
     wide = D.shape[-2] <= D.shape[-1]
     shape = D.shape if wide else D.mT.shape
-    X = _unit(D if wide else D.mT).bfloat16().reshape(-1, *shape[-2:])
+    X = _unit(D if wide else D.mT).reshape(-1, *shape[-2:])
     a, b, c = _QUINTIC
     for _ in range(_STEPS):
         A = X @ X.mT
         B = torch.baddbmm(A, A, A, beta=b, alpha=c)
         X = torch.baddbmm(X, B, X, beta=a)
     X = X.reshape(shape)
-    return (X if wide else X.mT).to(D.dtype)
+    return X if wide else X.mT
 
 
 def _unit(D: Tensor) -> Tensor:
-    """Divide each matrix by its Frobenius norm, in at least float32."""
-    D = D.to(torch.promote_types(D.dtype, torch.float32))
+    """Divide each matrix by its Frobenius norm; in bfloat16, after its largest entry is one."""
     largest = D.abs().amax((-2, -1), keepdim=True)
-    D = D / torch.where(largest > 0, largest, 1.0)
-    size = D.square().sum((-2, -1), keepdim=True).sqrt()
-    return D / torch.where(size > 0, size, 1.0)
+    X = (D / torch.where(largest > 0, largest, 1.0)).bfloat16()
+    size = torch.linalg.vector_norm(X, dim=(-2, -1), keepdim=True, dtype=torch.float32)
+    return X * torch.where(size > 0, 1.0 / size, 1.0).bfloat16()

@@ -20,7 +20,7 @@ from attnmargin.optim.options import (
     parameters_and_gradients,
     scalar,
 )
-from attnmargin.optim.polar import newton_schulz
+from attnmargin.optim.polar import spread
 
 
 @final
@@ -148,7 +148,7 @@ def _move(w: Tensor, V: Tensor, lr: float | Tensor) -> None:
     if isinstance(lr, Tensor):
         w.sub_(lr.to(w.device, w.dtype) * V.to(w.dtype))
     else:
-        w.sub_(V.to(w.dtype), alpha=lr)
+        w.add_(V, alpha=-lr)
 
 
 def _descend_by_signs(
@@ -190,5 +190,5 @@ def _direction(D: Tensor, norm: str, exact: bool) -> Tensor:
     if norm == "spectral" and min(D.shape[-2:]) == 1:
         norm = "fro"  # of one row or column, the same
     if norm == "spectral" and not exact:
-        return newton_schulz(D)
+        return spread(D)
     return as_norm(norm).steepest(D)

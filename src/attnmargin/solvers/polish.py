@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from attnmargin.base.arrays import tiny
-from attnmargin.base.compiled import in_threads, runs_compiled
+from attnmargin.base.compiled import can_compile, in_threads
 from attnmargin.margin.certificate import certify
 from attnmargin.margin.norms import Lp, scaled_norm
 from attnmargin.margin.problem import MarginProblem
@@ -71,8 +71,9 @@ def polished(solution: Solution, power: float) -> Polished:
         return Polished(solution, asked, none, None)
     members = solution[asked]
     off = None
-    if power > 2.0 and runs_compiled(solution.W.device):
-        W, dual, off = _newton_doubled(members, power)
+    if power > 2.0 and can_compile():  # few members: those of a GPU visit the CPU
+        answer = _newton_doubled(members.to("cpu"), power)
+        W, dual, off = (x.to(solution.W.device) for x in answer)
     else:
         W, dual = _newton(members, power)
     dtype = solution.W.dtype

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.base.kernels import Bools, Floats, Ints, add, dot, jit, jit_inline, kernel
+from attnmargin.base.kernels import Bools, Floats, Ints, add, jit, jit_inline, kernel
 from attnmargin.solvers.frobenius.basis import (
     SMALL,
     Basis,
@@ -34,6 +34,7 @@ from attnmargin.solvers.frobenius.basis import (
     swap,
     upper,
 )
+from attnmargin.solvers.frobenius.scaling import normalise, power_above
 from attnmargin.solvers.outcome import INFEASIBLE, SOLVED, STALLED
 
 # A violation by a dependent row is rounding if it is smaller than this.
@@ -250,56 +251,6 @@ def _iterate(P: Rows, basis: Basis, k: int, W: Floats) -> tuple[int, int, int]:
 
 
 @jit
-def _power(x: float) -> float:
-    """Return the next power of two above x, so that dividing by it does not round; 1 for 0."""
-    return math.ldexp(1.0, math.frexp(x)[1]) if x > 0.0 else 1.0
-
-
-@jit
-def _shrink(rows: Floats, i: int) -> float:
-    """Divide one row by a power of two to about unit length; return the divisor, or 0.
-
-    It scales by the largest entry first, because the length of a row with very large or small
-    entries cannot be computed.
-    """
-    largest = 0.0
-    for c in range(rows.shape[1]):
-        largest = max(largest, abs(rows[i, c]))
-    if largest == 0.0:
-        return 0.0
-    scale = _power(largest)
-    for c in range(rows.shape[1]):
-        rows[i, c] /= scale
-    norm = _power(math.sqrt(dot(rows[i], rows[i], rows.shape[1])))
-    for c in range(rows.shape[1]):
-        rows[i, c] /= norm
-    return scale * norm
-
-
-@jit
-def _normalise(P: Rows, length: Floats) -> int:
-    """Scale rows to about unit length in place; return a row 0 ≥ b that no W satisfies, or -1."""
-    M, d = P.left.shape
-    Q = P.query.shape[0]
-    size = np.empty(Q)
-    for q in range(Q):
-        size[q] = _shrink(P.query, q)
-        P.known[q] = False
-    for i in range(M):
-        norm, whole = _shrink(P.left, i), size[i // (M // Q)]
-        if P.usable[i] and norm * whole == 0.0:
-            P.usable[i] = False
-            if P.bound[i] > 0.0 or (P.equality[i] and P.bound[i] != 0.0):
-                return i
-        length[i] = norm * whole if P.usable[i] else 1.0
-        P.bound[i] = P.bound[i] / length[i] if P.usable[i] else 0.0
-    for c in range(d):
-        for i in range(M):
-            P.columns[c, i] = P.left[i, c]
-    return -1
-
-
-@jit
 def _guess(P: Rows, basis: Basis, size: int) -> int:
     """Keep, of the first ``size`` rows, those with a multiplier after some coordinate ascent."""
     value = np.zeros(P.left.shape[0])
@@ -367,7 +318,7 @@ def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tupl
     dual[:] = 0.0
     W[:] = 0.0
     length = np.empty(dual.size)
-    impossible = _normalise(P, length)
+    impossible = normalise(P, length)
     if impossible >= 0:
         dual[impossible] = 1.0 / P.bound[impossible]
         return INFEASIBLE, 0
@@ -376,7 +327,7 @@ def _solve(P: Rows, basis: Basis, start: Bools, dual: Floats, W: Floats) -> tupl
         unit = max(unit, abs(P.bound[i]))
     if unit == 0.0:
         return SOLVED, 0
-    unit = _power(unit)
+    unit = power_above(unit)
     for i in range(dual.size):
         P.bound[i] /= unit
     k, outcome, iterations = _iterate(P, basis, _begin(P, basis, start), W)
