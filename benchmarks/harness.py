@@ -104,10 +104,14 @@ def _version(name: str) -> str | None:
         return None
 
 
+def today() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
 def machine() -> dict[str, Any]:
     """Where and with what the numbers were made."""
     return {
-        "when": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "when": today(),
         "processor": platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),

@@ -15,7 +15,7 @@ import attnmargin as am
 from benchmarks.harness import RESULTS, machine, save
 from benchmarks.large import realisable
 
-NORMS: list[str | float] = ["nuc", 1.25, 3.0]
+NORMS: list[str | float] = ["nuc", "spectral", "max", "sum", "rows", "columns", 1.25, 3.0]
 
 
 def multiclass(points: int, d: int, classes: int) -> am.MarginProblem:

@@ -43,7 +43,7 @@ def _bad_inputs(tmp_path: Path) -> dict[str, tuple[list[object], str]]:
         ),
         "out is a folder": (["solve", good, "--out", tmp_path], "which is not a regular file"),
         "demo into a file": (["demo", "--out", good], "a folder to write to"),
-        "norm": (["solve", good, "--norm", "max"], "norm: got 'max'"),
+        "norm": (["solve", good, "--norm", "trace"], "norm: got 'trace'"),
         "selection": (["solve", good, "--select", tmp_path / "no.npy"], "--select: got"),
         "selection beside rows": (["solve", problem, "--select", good], "a finished problem"),
         "out folder": (

@@ -199,7 +199,9 @@ def test_the_judge_imports_no_solver() -> None:
     while todo:
         module = todo.pop()
         seen.add(module)
-        text = (source / f"{module.split('.', 1)[1].replace('.', '/')}.py").read_text()
+        place = source.joinpath(*module.split(".")[1:])
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        text = file.read_text()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("attnmargin"):
                 assert "solvers" not in str(node.module)

@@ -9,6 +9,7 @@ import pytest
 
 import attnmargin as am
 from attnmargin.report.pages.demo import review_words
+from attnmargin.report.pages.explorer import write_explorer
 from attnmargin.report.pages.prediction import write_prediction
 from tests.browser import MODULES, Visit
 from tests.commands import command, write
@@ -95,6 +96,10 @@ def test_the_keyboard_reaches_the_content_first(demo_page: Path, visit: Visiting
     assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_the_explorer(visit: Visiting, axe: str, tmp_path: Path) -> None:
+    check(write_explorer(tmp_path / "page.html"), visit, axe)
 
 
 @pytest.mark.parametrize("d", [2, 5])

@@ -228,7 +228,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "norm": ({"norm": "max"}, {}, "norm: got 'max'; needs"),
+    "norm": ({"norm": "trace"}, {}, "norm: got 'trace'; needs"),
     "price": ({"C": 0}, {}, "C: got 0; needs a number above 0"),
     "price of nuclear": ({"C": 1, "norm": "nuc"}, {}, "C: got 1 with norm 'nuc'; needs inf"),
     "query": ({"query": "cls"}, {}, "query: got 'cls'; needs 'first'"),

@@ -32,7 +32,7 @@ def test_device_is_kept(device: str) -> None:
             {"norm": 3.0, "method": "active-set"},
             "method: got 'active-set'; needs one of auto, interior",
         ),
-        ({"norm": "spectral"}, "norm: got 'spectral'"),
+        ({"norm": "trace"}, "norm: got 'trace'"),
         ({"method": "magic"}, "method: got 'magic'; needs one of auto, active-set, lockstep"),
         ({"warm_start": torch.ones(4)}, "warm_start: got multipliers (4,); needs (9,)"),
     ],

@@ -87,6 +87,25 @@ def test_random_instances_are_settled(norm: str, shape: tuple[int, int, int]) ->
         assert (A @ solution.W[b].flatten().numpy() >= bound * (1 - 1e-9)).all()
 
 
+@each_norm
+def test_a_nearly_contradictory_instance_is_solved(norm: str) -> None:
+    """‖W‖ is thousands of times that of a row alone: the last digits of rows need correction."""
+    problem = random_problem((3, 4, 2), 143, "sphere", False)[35]
+    assert float(am.solve(problem).value) > 3000
+    assert am.solve(problem, norm).status == "optimal"
+
+
+@each_norm
+def test_as_many_rows_hold_as_W_has_entries(norm: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(100, 10, generator=generator, dtype=torch.float64)
+    W = torch.randn(6, 10, generator=generator, dtype=torch.float64)
+    problem = am.class_problem(x, (x @ W.mT).argmax(-1), 6)
+    solution = am.solve(problem, norm)
+    assert solution.status == "optimal"
+    assert float(solution.certificate.gap) <= 1e-9
+
+
 @each_method
 def test_values_agree_with_exact_cones(norm: str, method: str) -> None:
     for problem in (tokens_and_sets(1), random_problem((3, 4, 4), 4, "gaussian", True)):

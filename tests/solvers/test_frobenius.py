@@ -272,7 +272,7 @@ def test_warm_start_changes_the_time_not_the_answer() -> None:
     cold = am.solve(problem)
     warm = am.solve(problem, warm_start=cold)
     torch.testing.assert_close(warm.W, cold.W, rtol=1e-11, atol=1e-12)
-    assert int(warm.iterations.max()) < int(cold.iterations.min())
+    assert int(warm.iterations.max()) == 1 < int(cold.iterations.max())
     wrong = (torch.rand(10, problem.M, generator=torch.Generator().manual_seed(0)) < 0.5).double()
     lost = am.solve(problem, warm_start=wrong)
     torch.testing.assert_close(lost.W, cold.W, rtol=1e-11, atol=1e-12)

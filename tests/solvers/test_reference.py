@@ -4,10 +4,11 @@ import pytest
 import torch
 
 import attnmargin as am
+from attnmargin.margin.norms import NAMED
 from tests.problems import tokens_and_sets
 
 
-@pytest.mark.parametrize("norm", ["fro", "nuc", 1.1, 1.75, 3.0, 10.0])
+@pytest.mark.parametrize("norm", [*NAMED, 1.1, 1.75, 3.0, 10.0])
 def test_reference_brackets_the_same_value(norm: str | float) -> None:
     """Exact cones; its own accuracy is what its certificate says."""
     problem = tokens_and_sets(1)

@@ -93,7 +93,7 @@ def test_it_agrees_with_rows_that_are_built(
     check_agreement(am.solve_sequences(source, norm), built)
 
 
-@pytest.mark.parametrize("norm", [*NORMS, 3.0])
+@pytest.mark.parametrize("norm", [*NORMS, 3.0, "spectral", "max"])
 def test_few_rows_decide_many(norm: str | float) -> None:
     arrays = large()
     built = am.solve(am.token_problem(*arrays), norm)
@@ -432,8 +432,8 @@ def test_folders_that_are_not_whole(tmp_path: Path) -> None:
 
 
 def test_bad_options() -> None:
-    with pytest.raises(InputError, match=r"^norm: got 'max'"):
-        am.solve_sequences(large(), "max")
+    with pytest.raises(InputError, match=r"^norm: got 'trace'"):
+        am.solve_sequences(large(), "trace")
     with pytest.raises(InputError, match=r"^rows: got 0; needs"):
         am.solve_sequences(large(), rows=0)
     with pytest.raises(InputError, match=r"^time_limit: got -1"):

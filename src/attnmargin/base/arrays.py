@@ -73,8 +73,12 @@ def booleans(name: str, value: Array, like: Tensor) -> Tensor:
 
 def finite(name: str, tensor: Tensor) -> Tensor:
     """Return the tensor; raise InputError if an entry is NaN, infinite or too large to multiply."""
-    good = tensor.abs() <= min(_LARGEST, torch.finfo(tensor.dtype).max)
-    if not bool(good.all()):
+    if tensor.numel() == 0:
+        return tensor
+    most = min(_LARGEST, torch.finfo(tensor.dtype).max)
+    low, high = tensor.aminmax()  # faster than |x|, and NaN if there is one
+    if not bool(torch.maximum(-low, high) <= most):
+        good = tensor.abs() <= most
         index = tuple(int(i) for i in (~good).nonzero()[0])
         needs = f"finite numbers of at most {_LARGEST:g}"
         raise InputError(name, f"{float(tensor[index]):g} at {index}", needs)
@@ -90,6 +94,9 @@ def shaped(name: str, tensor: Tensor, *ndims: int, meaning: str) -> Tensor:
 
 def broadcast(shapes: Mapping[str, Sequence[int]]) -> torch.Size:
     """Return the common batch shape of all arguments."""
+    different = {tuple(shape) for shape in shapes.values()} - {()}
+    if len(different) <= 1:
+        return torch.Size(*different)
     try:
         return torch.broadcast_shapes(*(tuple(shape) for shape in shapes.values()))
     except RuntimeError as error:

@@ -79,7 +79,7 @@ def wanted_threads() -> int:
 
 
 def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Run torch on one thread when the first argument holds small tensors.
+    """Run torch on one thread when the first argument is a small tensor, or holds small ones.
 
     The threads of torch synchronise after every operation and spin while they wait. Next to busy
     processes, small work takes many times longer on several threads than on one. Kernels still use
@@ -89,8 +89,8 @@ def one_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Res
     @wraps(function)
     def alone(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         first = next(iter((*args, *kwargs.values())), None)
-        tensors = (x for x in getattr(first, "__dict__", {}).values() if torch.is_tensor(x))
-        if sum(x.numel() for x in tensors) >= _LARGE:
+        parts = (first, *getattr(first, "__dict__", {}).values())
+        if sum(x.numel() for x in parts if torch.is_tensor(x)) >= _LARGE:
             return function(*args, **kwargs)
         _threads.keep_one()
         try:

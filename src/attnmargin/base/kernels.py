@@ -25,6 +25,8 @@ _part: Any = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler, **_opt
 jit = njit(forceinline=False, **_part)
 # For parts that run once per iteration: passing the arrays would cost as much as the work.
 jit_inline = njit(forceinline=True, **_part)
+# For sums whose rounding counts.
+jit_exact = njit(forceinline=False, **(_part | {"fastmath": False}))
 _announcer = Announcer()
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attnmargin.attention.selection import selected_sets
 from attnmargin.base.arrays import Array, broadcast, finite, floats
+from attnmargin.base.compiled import one_thread
 from attnmargin.base.errors import InputError
 from attnmargin.base.places import place_words
 from attnmargin.base.words import counted
@@ -160,6 +161,7 @@ def _queries(X: Tensor, z: Tensor) -> Tensor:
     return z.flatten(-3, -2) if z.ndim == X.ndim else z
 
 
+@one_thread
 def token_problem(X: Array, z: Array, selection: Array, mask: Array | None = None) -> MarginProblem:
     """Build the attention SVM: the selected tokens beat all others by margin one.
 

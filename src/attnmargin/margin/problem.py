@@ -90,7 +90,7 @@ class MarginProblem(Summarised):
     def _grouped(self, rows: Tensor) -> Tensor:
         """Reshape ``(*B, M, …)`` to ``(*B, Q, M/Q, …)``."""
         Q = self.query.shape[-2]
-        return rows.unflatten(len(self.batch_shape), (Q, self.M // Q))
+        return rows.reshape(*self.batch_shape, Q, self.M // Q, *rows.shape[self.left.ndim - 1 :])
 
     def apply(self, W: Tensor) -> Tensor:
         """Compute ``left_mᵀ W right_m``, ``(*B, M)``, for W of shape ``(*B, d, e)``."""

@@ -122,7 +122,9 @@ def _repeated(rows: Tensor) -> Tensor:
 
 
 @one_thread
-def decide_support(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) -> Decision:
+def decide_support(
+    problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor, off: Tensor | None = None
+) -> Decision:
     """Decide which rows hold with equality.
 
     Args:
@@ -130,9 +132,11 @@ def decide_support(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) 
         norm: the norm that W ``(*B, d, e)`` solves the problem in.
         W: a solution; finite.
         dual: its multipliers ``(*B, M)``.
+        off: how far entries of W are from what follows from the held rows, ``(*B, d, e)``, where
+            more digits of the multipliers say it better.
     """
     rows = _Rows(problem, W, dual)
-    doubt, exact = _doubt(rows, norm), rows.exact()
+    doubt, exact = _doubt(rows, norm, off), rows.exact()
     shared = torch.zeros_like(rows.held)
     close = (~rows.held & (rows.share < _CLOSE)).any(-1)
     asked = (close | ~exact) & problem.mask.any(-1)
@@ -144,11 +148,13 @@ def decide_support(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) 
 
 
 @one_thread
-def needs_polish(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) -> Tensor:
+def needs_polish(
+    problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor, off: Tensor | None = None
+) -> Tensor:
     """Find solutions with rows that are unclear, or held but not at their bound, bool ``(*B,)``."""
     rows = _Rows(problem, W, dual)
     loose = rows.held & (rows.share > _LOOSE) & ~problem.equality
-    return _decision(rows, rows.comparable() | loose, _doubt(rows, norm)).doubtful.any(-1)
+    return _decision(rows, rows.comparable() | loose, _doubt(rows, norm, off)).doubtful.any(-1)
 
 
 def _decision(rows: _Rows, unknown: Tensor, doubt: Tensor) -> Decision:
@@ -160,7 +166,7 @@ def _decision(rows: _Rows, unknown: Tensor, doubt: Tensor) -> Decision:
     return Decision(tight, mask & ~tight & (unknown | ~away))
 
 
-def _doubt(rows: _Rows, norm: Norm) -> Tensor:
+def _doubt(rows: _Rows, norm: Norm, off: Tensor | None = None) -> Tensor:
     """Bound the error of the row values, ``(*B, M)``: closely only where that matters.
 
     In the nuclear norm W does not follow from the held rows: a gap fixes it up to a share of ‖W‖.
@@ -168,7 +174,7 @@ def _doubt(rows: _Rows, norm: Norm) -> Tensor:
     if not isinstance(norm, Frobenius | Lp):
         moved = _NUCLEAR * rows.length * Frobenius().value(rows.W).unsqueeze(-1)
         return rows.rounding + _SAFETY * moved
-    off = _off(rows, norm)
+    off = _off(rows, norm) if off is None else off
     farthest = off.amax((-2, -1)) * math.sqrt(off.shape[-2:].numel())
     doubt = rows.rounding + _SAFETY * rows.length * farthest.unsqueeze(-1)
     near = (~rows.held & (rows.slack <= doubt) & rows.problem.mask).any(-1)

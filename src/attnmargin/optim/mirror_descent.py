@@ -10,7 +10,7 @@ from torch.optim.optimizer import Optimizer
 
 from attnmargin.base.errors import InputError
 from attnmargin.margin.norms import mirror_step, scaled_norm, working_dtype
-from attnmargin.optim.kernel import fits, update
+from attnmargin.optim.kernel import WORTH_A_KERNEL, fits, update
 from attnmargin.optim.options import (
     check_options,
     closed,
@@ -20,8 +20,6 @@ from attnmargin.optim.options import (
     scalar,
 )
 
-# Parameters with fewer entries do not justify their own kernel.
-_WORTH_A_KERNEL = 1 << 14
 # Tables with at least this many rows may be embeddings.
 _MANY_ROWS = 1 << 10
 
@@ -167,7 +165,7 @@ def _descend_fused(
     """Update what the kernel can, and return the rest; small parameters do better concatenated."""
     if fused is False:
         return parameters, gradients
-    least = 0 if fused else _WORTH_A_KERNEL
+    least = 0 if fused else WORTH_A_KERNEL
     left: tuple[list[Tensor], list[Tensor]] = ([], [])
     for w, g in zip(parameters, gradients, strict=True):
         if w.numel() >= least and fits(w, g):

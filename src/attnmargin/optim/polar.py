@@ -23,11 +23,14 @@ def newton_schulz(D: Tensor) -> Tensor:
         tensor(True)
     """
     wide = D.shape[-2] <= D.shape[-1]
-    X = _unit(D if wide else D.mT).bfloat16()
+    shape = D.shape if wide else D.mT.shape
+    X = _unit(D if wide else D.mT).bfloat16().reshape(-1, *shape[-2:])
     a, b, c = _QUINTIC
     for _ in range(_STEPS):
         A = X @ X.mT
-        X = a * X + (b * A + c * (A @ A)) @ X
+        B = torch.baddbmm(A, A, A, beta=b, alpha=c)
+        X = torch.baddbmm(X, B, X, beta=a)
+    X = X.reshape(shape)
     return (X if wide else X.mT).to(D.dtype)
 
 

@@ -1,6 +1,7 @@
 """SteepestDescent: steepest descent in any matrix norm as a PyTorch optimiser."""
 
 from collections.abc import Callable, Iterable
+from itertools import compress
 from typing import Any, final, overload
 
 import torch
@@ -10,6 +11,7 @@ from torch.optim.optimizer import Optimizer
 from attnmargin.base.errors import InputError
 from attnmargin.margin.implied import implication
 from attnmargin.margin.norms import Norm, as_norm
+from attnmargin.optim.kernel import WORTH_A_KERNEL, fits, update_by_signs
 from attnmargin.optim.options import (
     check_options,
     closed,
@@ -153,11 +155,18 @@ def _descend_by_signs(
     parameters: list[Tensor], gradients: list[Tensor], lr: float | Tensor, foreach: bool | None
 ) -> None:
     """Take a step of sign descent, for all parameters together if they can be."""
-    same = all(w.dtype == g.dtype for w, g in zip(parameters, gradients, strict=True))
-    if parameters and same and foreach is not False and not isinstance(lr, Tensor):
-        torch._foreach_add_(parameters, torch._foreach_sign(gradients), alpha=-lr)
+    pairs = list(zip(parameters, gradients, strict=True))
+    if foreach is not False:
+        fused = [w.numel() >= WORTH_A_KERNEL and fits(w, g) for w, g in pairs]
+        for w, g in compress(pairs, fused):
+            update_by_signs(w, g, lr)
+        pairs = [pair for pair, done in zip(pairs, fused, strict=True) if not done]
+    same = all(w.dtype == g.dtype for w, g in pairs)
+    if pairs and same and foreach is not False and not isinstance(lr, Tensor):
+        weights, slopes = ([pair[k] for pair in pairs] for k in (0, 1))
+        torch._foreach_add_(weights, torch._foreach_sign(slopes), alpha=-lr)
         return
-    for w, g in zip(parameters, gradients, strict=True):
+    for w, g in pairs:
         _move(w, g.sign(), lr)
 
 

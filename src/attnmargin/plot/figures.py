@@ -14,7 +14,6 @@ from attnmargin.plot.bands import BAND_WORDS
 from attnmargin.plot.drawing import draw_panel, draw_picture
 from attnmargin.plot.graphs import graph_panel
 from attnmargin.plot.importance import cloud_panels
-from attnmargin.plot.norms import margins_picture
 from attnmargin.plot.panels import Panel, Picture
 from attnmargin.plot.prediction import (
     CURVE_SIZE,
@@ -22,6 +21,7 @@ from attnmargin.plot.prediction import (
     attention_panel,
     token_panel,
 )
+from attnmargin.plot.ratios import margins_picture
 from attnmargin.plot.solution import margin_picture
 from attnmargin.plot.studies import heads_picture, watch_picture
 from attnmargin.plot.training import trajectory_picture

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.plot.drawing import draw_picture
-from attnmargin.plot.norms import margins_picture, norm_words
+from attnmargin.plot.ratios import margins_picture, norm_words
 from attnmargin.plot.svg import embedded
 from attnmargin.report.numbers import number, short
 from attnmargin.report.pages.html import figure, page, paragraph, section, table, write_page

@@ -13,12 +13,15 @@ def settled(solution: Solution) -> Solution:
     """Polish ℓp solutions, and solve small members exactly where something is left open."""
     norm = solution.norm
     if isinstance(norm, Frobenius) or norm == Lp(2.0):
-        asked = inaccurate(solution)
-    elif isinstance(norm, Lp):
-        solution, left = polished(solution, norm.p)
-        asked = inaccurate(solution) | _broken(solution) | left
-    else:
-        asked = inaccurate(solution) | _broken(solution)
+        return _with_exact_opinion(solution, inaccurate(solution))
+    if not isinstance(norm, Lp):
+        return _with_exact_opinion(solution, inaccurate(solution) | _broken(solution))
+    found = polished(solution, norm.p)
+    asked = inaccurate(found.solution) | _broken(found.solution) | found.left
+    return found.entered(_with_exact_opinion(found.solution, asked), ~asked)
+
+
+def _with_exact_opinion(solution: Solution, asked: Tensor) -> Solution:
     if not bool(asked.any()):
         return solution
     from attnmargin.solvers.exact.opinion import with_exact_opinion  # mpmath, rarely needed

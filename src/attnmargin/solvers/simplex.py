@@ -34,7 +34,10 @@ def solve_simplex(problem: MarginProblem, shared: bool, warm: Warm | None) -> An
         unit = unit_rows(members, guess, value)
         A = (unit.left.unsqueeze(-1) * unit.right(unit.query).unsqueeze(-2)).flatten(-2)
         given = [x.cpu().numpy() for x in (A, unit.b, unit.free, unit.exists)]
-        found = [_solve_one(*one, shared) for one in zip(*given, strict=True)]
+        found = [
+            _solve_one(A, b, free, exists, shared=shared)
+            for A, b, free, exists in zip(*given, strict=True)
+        ]
         device = members.left.device
         dual = torch.from_numpy(np.stack([x[0] for x in found])).to(device) / unit.length
         W = torch.from_numpy(np.stack([x[1] for x in found])).to(device)
@@ -45,7 +48,7 @@ def solve_simplex(problem: MarginProblem, shared: bool, warm: Warm | None) -> An
 
 
 def _solve_one(
-    A: Floats, b: Floats, free: Bools, exists: Bools, shared: bool
+    A: Floats, b: Floats, free: Bools, exists: Bools, *, shared: bool
 ) -> tuple[Floats, Floats, int]:
     """Solve one feasible problem with rows ``(M, N)``; return multipliers, W and iterations."""
     N, dual = A.shape[1], np.zeros(len(b))

@@ -28,8 +28,10 @@ def on_tight_rows(solution: Solution) -> Solution:
     tight rows must be scaled up as a whole, which costs far more norm than a small move.
     """
     problem, norm = solution.problem, solution.norm
-    finite = torch.isfinite(solution.W).all(-1).all(-1)
-    wanting = (solution.code == CODES[Status.INACCURATE]) & finite
+    wanting = solution.code == CODES[Status.INACCURATE]
+    if not bool(wanting.any()):
+        return solution
+    wanting &= torch.isfinite(solution.W).all(-1).all(-1)
     places = [tuple(place) for place in wanting.nonzero().tolist()]
     if not places:
         return solution

@@ -1,7 +1,5 @@
 """A thousand random states in a real browser: the page computes what the library computes."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ import attnmargin as am
 from attnmargin.base.seeds import seed_of
 from attnmargin.plot.explorer.bundle import bundled
 from attnmargin.report.pages.explorer import write_explorer
-from tests.browser import Visit
 
 pytestmark = pytest.mark.slow
 # Shapes (n, T, d), and states of each.
@@ -135,19 +132,3 @@ def test_states_agree(page: Any, shape: tuple[int, int, int]) -> None:
         agree = _close(W.reshape_as(expected), expected)
         assert bool(agree[steady].all()), (name, (~agree & steady).nonzero().flatten().tolist())
         assert int(steady.sum()) >= 0.8 * EACH, (name, int(steady.sum()))
-
-
-def test_dragging_a_token_redraws_in_time(visit: Callable[..., Visit], tmp_path: Path) -> None:
-    """What a drag asks for is drawn within one frame; the median over 120 moves, generously."""
-    own = visit(write_explorer(tmp_path / "page.html", am.random_data(4, 6, 2, name="drag")))
-    times = own.page.evaluate(
-        """() => Array.from({length: 120}, (_, k) => {
-             const data = structuredClone(attnmargin.state().data);
-             data.X[0][0][0] += 0.01 * Math.sin(k / 5);
-             const begin = performance.now();
-             attnmargin.set({data}, true);
-             return performance.now() - begin;
-           }).sort((a, b) => a - b)"""
-    )
-    assert len(times) == 120
-    assert own.errors == []

@@ -1,7 +1,6 @@
 """The explorer's JavaScript trains, proves and predicts what the library does."""
 
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -262,9 +261,9 @@ def compared(
 def test_verdicts_are_those_of_the_library(ask: Ask, settings: dict[str, Any]) -> None:
     weaker = []
     for turn, (n, T, d) in enumerate(((4, 6, 2), (2, 3, 2), (3, 5, 3), (1, 4, 2))):
-        start = drawn(12, d, d, seed=turn)
-        start[:6] = 0.0
-        weaker += compared(ask, instances(12, n, T, d, seed=200 + 10 * turn), settings, start, 2000)
+        start = drawn(8, d, d, seed=turn)
+        start[:4] = 0.0
+        weaker += compared(ask, instances(8, n, T, d, seed=200 + 10 * turn), settings, start, 2000)
     assert len(weaker) <= 1
 
 
@@ -294,18 +293,3 @@ def test_a_map_shows_where_each_start_ends(ask: Ask) -> None:
     for place, level, end in zip(found["end"], found["level"], ends, strict=True):
         assert found["selections"][place] == end["selection"]
         assert (level == 2) == (end["since"] >= 0)
-
-
-def test_modules_fit_into_one_scope() -> None:
-    """The page strips imports and exports, and writes all modules one after the other."""
-    seen: dict[str, str] = {}
-    for module in sorted(MODULES.glob("*.js")):
-        text = module.read_text()
-        for line in re.findall(r"^import[^;]*;", text, re.MULTILINE):
-            assert re.fullmatch(r"import \{[\w\s,]+\} from \"\./\w+\.js\";", line), line
-        declared = re.findall(
-            r"^(?:export )?(?:function|const|let|class) (\w+|\[[^]]+\])", text, re.MULTILINE
-        )
-        for name in (name for names in declared for name in re.findall(r"\w+", names)):
-            assert name not in seen, f"{name} in {seen.get(name)} and {module.name}"
-            seen[name] = module.name

@@ -56,10 +56,13 @@ def scaled_norm(x: Tensor, p: float = 2.0) -> Tensor:
     if x.shape[-1] == 0:
         return x.sum(-1)
     plain = torch.linalg.vector_norm(x, ord=p, dim=-1)
+    if plain.numel() == 0:
+        return plain
     power = 0.9 * math.log10(torch.finfo(x.dtype).max) / p
-    unsafe = ~((plain > 10.0**-power) & (plain < 10.0**power))
-    if bool(unsafe.any()):  # mostly rows of zeros
-        rows = x[unsafe]
+    least, largest = plain.aminmax()
+    if not bool((least > 10.0**-power) & (largest < 10.0**power)):
+        unsafe = ~((plain > 10.0**-power) & (plain < 10.0**power))
+        rows = x[unsafe]  # mostly rows of zeros
         largest = rows.abs().amax(-1, keepdim=True)
         scaled = rows / largest.where(largest > 0, 1.0)
         again = largest.squeeze(-1) * torch.linalg.vector_norm(scaled, ord=p, dim=-1)

@@ -16,9 +16,12 @@ _EXPORT = re.compile(r"^export (?:(?:async )?function|const|class) (\w+|\[[^\]]*
 _WORD = re.compile(r"^export (?:\{\};\n)?", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*//[^\n]*\n|[ \t]*/\*\*[\s\S]*?\*/(?:[ \t]*\n)?", re.MULTILINE)
 _INDENT = re.compile(r"\n\s+")
-# Blanks around these say nothing, outside of strings; lines with templates or slashes stay whole.
-_BLANKS = re.compile(r" ?([=*,;:{}()\[\]<>&|?!]+) ?")
-_STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
+# Blanks around these say nothing, outside of strings and templates; lines with patterns stay whole.
+_BLANKS = re.compile(r" ?([=*,;:{}()\[\]<>&|?!%]+) ?| (/|[+-](?! [+-])) ")
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*"|`(?:[^`$\\{}]|\\.|\$\{[^`{}]*\})*`)')
+# Lines go on after these; no template has several lines.
+_GOES_ON = re.compile(r"(?<=[{;,(\[])\n")
+_WHOLE = re.compile(r"[`']|(?! / )(?<! )/|/(?! )")
 _STEPS = "TOUR_STEPS = "
 _STYLES = ("style.css", "sentences.css", "nextgraph.css")
 
@@ -42,7 +45,7 @@ def asset(name: str) -> str:
 
 def styles() -> str:
     """Return the style sheets of the explorer as one text."""
-    return "".join(map(asset, _STYLES))
+    return " ".join("".join(map(asset, _STYLES)).split())
 
 
 def tour_steps() -> list[dict[str, Any]]:
@@ -72,14 +75,14 @@ def _wrapped(name: str, text: str) -> str:
     returned = ", ".join(part.strip("[]") for part in _EXPORT.findall(text))
     body = _IMPORT.sub(r"const \1 = $\2;\n", text)
     body = _INDENT.sub("\n", _COMMENT.sub("", _WORD.sub("", body))).strip()
-    body = "\n".join(map(_squeezed, body.split("\n")))
+    body = _GOES_ON.sub("", "\n".join(map(_squeezed, body.split("\n"))))
     return f"const ${name} = (() => {{\n{body}\nreturn {{ {returned} }};\n}})();\n"
 
 
 def _squeezed(line: str) -> str:
     """Leave out blanks that say nothing."""
     parts = _STRING.split(line)
-    if any(mark in "".join(parts[::2]) for mark in "`/'"):
+    if _WHOLE.search("".join(parts[::2])):
         return line
-    parts[::2] = [_BLANKS.sub(r"\1", part) for part in parts[::2]]
+    parts[::2] = [_BLANKS.sub(r"\1\2", part) for part in parts[::2]]
     return "".join(parts)

@@ -11,7 +11,8 @@ from attnmargin.base.files import write_whole
 
 def page(title: str, body: str, style: str = "") -> str:
     """Build a self-contained page, which loads nothing from elsewhere."""
-    look = (files("attnmargin.report.pages") / "page.css").read_text("utf-8") + style
+    sheet = (files("attnmargin.report.pages") / "page.css").read_text("utf-8") + style
+    look = " ".join(sheet.split())
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -43,6 +43,8 @@ _ROUNDING = 1e-9
 _COARSE, _FINE, _ULP = 1e-11, 1e-14, 2e-16
 # Relative growth of ‖W‖² that protecting a row from rounding may cost.
 _CHEAP = 1e-13
+# Sweeps of coordinate ascent that choose the rows to start with.
+_SWEEPS = 5
 # A coefficient below this share of the largest is rounding.
 _NOTHING = 1e-12
 # A counter that starts at a literal 0 makes numba compile the functions it is passed to twice.
@@ -214,7 +216,8 @@ def _refine(P: Rows, basis: Basis, k: int, norm: float, W: Floats, slack: Floats
             if round > 1 and below > _FINE * abs(bound) and cheap and not P.equality[row]:
                 extra[a] += safety
             g[a] = below + extra[a]
-            missed = missed or abs(g[a]) > _FINE * abs(bound) + 0.5 * extra[a]
+            allowed = _FINE * abs(bound) + 0.5 * extra[a] if round > 0 else 0.0
+            missed = missed or abs(g[a]) > allowed
         if not missed or round == 5:
             break
         lower(basis.L, g, k)
@@ -297,15 +300,51 @@ def _normalise(P: Rows, length: Floats) -> int:
 
 
 @jit
+def _guess(P: Rows, basis: Basis, size: int) -> int:
+    """Keep, of the first ``size`` rows, those with a multiplier after some coordinate ascent."""
+    value = np.zeros(P.left.shape[0])
+    for a in range(size):
+        basis.dual[a] = 0.0
+    for _ in range(_SWEEPS):
+        changed = False
+        for a in range(size):
+            row, slot, before = basis.row[a], basis.slot[a], basis.dual[a]
+            rest = P.bound[row] - value[row]
+            if before == 0.0 and rest <= 0.0 and not P.equality[row]:
+                continue
+            new = before + rest / basis.gram[slot, row]
+            if new < 0.0 and not P.equality[row]:
+                new = 0.0
+            if new != before:
+                basis.dual[a] = new
+                add(value, new - before, basis.gram[slot], value.size)
+                changed = changed or new == 0.0 or before == 0.0
+        if not changed:
+            break
+    k = _ZERO
+    for a in range(size):
+        if basis.dual[a] != 0.0 or P.equality[basis.row[a]]:
+            swap(basis, k, a)
+            k += 1
+    return k
+
+
+@jit
 def _begin(P: Rows, basis: Basis, start: Bools) -> int:
-    """Make the starting rows basic, equalities first; return how many there are."""
-    size = _ZERO
+    """Make the starting rows basic, equalities first; return how many there are.
+
+    If all rows are to start, only those that probably hold do.
+    """
+    size, every = _ZERO, True
     for first in (True, False):
         for i in range(start.size):
+            every = every and start[i]
             chosen = start[i] and P.usable[i] and P.equality[i] == first
             if chosen and size + 1 < basis.row.size:
                 place(P, basis, size, i)
                 size += 1
+    if every:
+        size = _guess(P, basis, size)
     return _subset(P, basis, size)
 
 

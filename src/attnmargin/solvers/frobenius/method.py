@@ -59,9 +59,8 @@ def flatten(problem: MarginProblem) -> MarginProblem:
 
 
 def _default_start(problem: MarginProblem) -> bool:
-    """Decide whether to start with all rows: with wide tokens and few rows most will be tight."""
-    d, e = problem.shape
-    return d * min(e, problem.query.shape[-2]) >= 2 * problem.M
+    """Decide whether to start with all rows, of which the method keeps those likely to hold."""
+    return problem.shape[0] * problem.shape[1] >= problem.M
 
 
 def _solve_compiled(problem: MarginProblem, start: Tensor | None) -> Answer:

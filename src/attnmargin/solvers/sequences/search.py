@@ -14,9 +14,10 @@ from attnmargin.base.compiled import one_thread
 from attnmargin.margin.certificate import certify, extended
 from attnmargin.margin.norms import Frobenius, Norm
 from attnmargin.margin.solution import Solution
-from attnmargin.solvers.entry import LARGE_ROWS, is_frobenius, solve, solve_few
+from attnmargin.solvers.entry import LARGE_ROWS, solve, solve_few
 from attnmargin.solvers.interior.schedule import ENOUGH
 from attnmargin.solvers.interior.walk import Warm, exponent
+from attnmargin.solvers.methods import is_frobenius
 from attnmargin.solvers.sequences.kept import Kept, joined, no_rows
 from attnmargin.solvers.sequences.passes import Passes, Seen, Wanted
 from attnmargin.solvers.watch import Watch

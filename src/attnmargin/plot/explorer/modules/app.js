@@ -128,7 +128,7 @@ export function mountExplorer(root, options = {}) {
   };
   const tick = (/** @type {number} */ now) => {
     waiting = false;
-    const passed = Math.min(now - before, 100);
+    const passed = Math.min(Math.max(now - before, 0), 100);
     before = now;
     if (player.playing()) {
       const wanted = player.next(step, passed);

@@ -60,8 +60,7 @@ export function arrow(to, kind, label = "") {
 
 /** @param {number[]} at @param {string} text @param {string} kind */
 export function writing(at, text, kind) {
-  return `<text class="writing ${kind}" x="${px(at[0])}" y="${px(at[1])}" text-anchor="middle" ` +
-    `dominant-baseline="middle">${escaped(text)}</text>`;
+  return `<text class="writing ${kind}" x="${px(at[0])}" y="${px(at[1])}">${escaped(text)}</text>`;
 }
 
 /**

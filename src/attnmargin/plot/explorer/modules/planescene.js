@@ -105,7 +105,7 @@ export function makePlaneScene(current, change) {
     add(x, y) { addToken([x / HALF, y / HALF]); },
   });
   const drawLegend = (/** @type {State} */ state) => {
-    const rows = map ? mapLegend(map).sort((a, b) => b.share - a.share).slice(0, MOST_NAMED) : [];
+    const rows = map ? mapLegend(map).sort((a, b) => b.share - a.share).filter((own) => own.share >= 0.005).slice(0, MOST_NAMED) : [];
     legend.replaceChildren(...rows.map(({ selection, colour, share }) => {
       const box = html("i", { class: "box" });
       box.style.background = colour;

@@ -8,7 +8,7 @@ const DECADES = Math.log10(LAST_STEP + 1);
  * What the player asks for.
  * @typedef {object} Player
  * @property {HTMLElement} element
- * @property {(step: number, reached: number) => void} update
+ * @property {(step: number) => void} update
  * @property {() => boolean} playing
  * @property {(on: boolean) => void} play
  * @property {(step: number, milliseconds: number) => number} next  the step to go to in the next frame

@@ -58,7 +58,7 @@ export function verdictWords(state, ending, settings, look) {
   }
   if (ending.verdict === "conjectured") {
     return { kind: "conjectured", headline: `${start} should select ${tokens}${note}.`,
-      why: "Conjectured: the run settled there, no theorem covers it." };
+      why: "Conjectured: the run settled there; no theorem that this page checks proves it." };
   }
   if (settings.loss === "squared" && isMixed(state, ending)) {
     return { kind: "undecided", headline: `${start} mixes tokens: the head wants a value between theirs.`,

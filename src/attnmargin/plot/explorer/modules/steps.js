@@ -23,9 +23,9 @@ export const TOUR_STEPS = [
   },
   {
     "title": "Another optimiser",
-    "text": "Each optimiser measures the length of W in a norm of its own, and maximises the margin in that norm. Here gradient descent and mirror descent with p = 1.1 begin at the same place and choose different tokens.",
+    "text": "Each optimiser measures the length of W in a norm of its own, and maximises the margin in that norm. Here gradient descent and mirror descent with p = 1.5 begin at the same place and choose different tokens.",
     "task": "press play, then move p towards 2.",
-    "state": {"data": {"X": [[[-0.9, -0.55], [-0.05, 0.85], [-0.25, -0.25], [0.6, -0.75]], [[0.75, 0.65], [-0.05, -0.8], [-0.8, 0.55], [-0.7, -0.65]]], "z": [[-0.3, -0.7], [-0.25, -0.7]], "y": [1, -1], "v": [0.8, 0.2]}, "second": {"method": "mirror", "parameter": "W", "norm": "fro", "p": 1.1, "lr": 0.1, "normalize": true, "loss": "logistic"}}
+    "state": {"data": {"X": [[[-0.45, 0.8], [-0.6, 0.4], [0.9, 0.35], [-0.7, -0.65]], [[0.8, 0.05], [-0.85, 0.1], [-0.15, 0.15], [0.8, -0.55]]], "z": [[-0.6, 0.35], [-0.7, 0.75]], "y": [1, -1], "v": [0.8, 0.2]}, "settings": {"method": "gd", "parameter": "W", "norm": "fro", "p": 3, "lr": 0.05, "normalize": true, "loss": "logistic"}, "second": {"method": "mirror", "parameter": "W", "norm": "fro", "p": 1.5, "lr": 0.05, "normalize": true, "loss": "logistic"}}
   },
   {
     "title": "Mixtures",

@@ -250,7 +250,8 @@ function movePart(part, logScale, settings) {
   const { x, y, D } = part;
   const { method, norm, normalize, lr } = settings;
   const p = method === "mirror" ? settings.p : 2;
-  const unit = method === "steepest" && norm !== "fro"; // D becomes a direction of norm one
+  // D becomes a direction of norm one.
+  const unit = method === "steepest" && norm !== "fro";
   const size = unit ? steepen(part, norm) : powerNorm(D, p / (p - 1));
   if (size === 0) return;
   const factor = normalize ? (unit ? lr : lr / size)
