@@ -71,7 +71,7 @@ def largest_margins(trials: int, seed: int, norm: str) -> Tensor:
     return torch.stack([solve(problem[k], norm).raise_for_status().margin for k in range(trials)])
 
 
-def random_classes(trials: int, seed: int = 0, *, count: int = 15, d: int = 25, per: int = 50,
+def random_classes(trials: int, seed: int = 0, *, count: int = 15, d: int = 25, per: int = 10,
                    noise: float = 0.1) -> Classes:  # fmt: skip
     """Draw class means on the unit sphere, and ``per`` examples around each."""
     drawn = []
