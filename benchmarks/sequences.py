@@ -34,7 +34,7 @@ CASES: dict[str, tuple[tuple[int, int, int, int], bool]] = {
 }
 _AT_ONCE = 1000
 # Seconds after which a search ends with the best W so far.
-LIMIT = 900
+LIMIT = 3600
 
 
 def weights(d: int) -> Tensor:

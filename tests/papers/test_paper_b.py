@@ -77,7 +77,7 @@ def test_claims_pictures_and_the_table(results: dict[str, Arrays], tmp_path: Pat
         assert figure.pictures(results)
     assert FIGURES[1].files is not None
     (page,) = FIGURES[1].files(results, tmp_path)
-    assert page.read_text().count('<p class="coloured">') == 3 * len(REVIEWS)
+    assert page.read_text().count('<p class="words">') == 3 * len(REVIEWS)
 
 
 def test_runs_that_are_not_trained_leave_claims_undecided(results: dict[str, Arrays]) -> None:

@@ -56,7 +56,7 @@ def test_pages_show_them_once(reviews: tuple[am.AttentionData, list[list[str]]])
     prediction = am.predict(data)
     page = prediction_page(prediction, name_tokens(data, names), am.confirm(prediction))
     assert "good ×3" in page
-    assert page.count('<li class="selected"') == 4
+    assert page.count('<li class="wins"') == 4
     assert "attention of the predicted tokens" in page
 
 

@@ -103,7 +103,7 @@ def test_runs_that_rest_select_nothing() -> None:
         ({"lr": [0.1, float("nan")]}, "lr: got nan"),
         ({"steps": 0}, "steps: got 0; needs"),
         ({"normalize": "no"}, "normalize: got 'no'; needs True or False"),
-        ({"method": "adam"}, "method: got 'adam', which is unknown; needs 'gd' for p = 2"),
+        ({"method": "sgd"}, "method: got 'sgd', which is unknown; needs one of gd, mirror"),
         ({"method": "mirror"}, "method: got 'mirror'; needs 'gd' for p = 2"),
         ({"init": np.zeros((2, 3))}, "init: got shape (2, 3); needs (*B, 2, 2)"),
         ({"init": (np.zeros((2, 2)),) * 2}, "init: got 2 arrays with parameter 'W'; needs"),

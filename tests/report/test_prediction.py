@@ -164,3 +164,19 @@ def test_a_page_of_many_sequences_stays_short() -> None:
     page = prediction_page(am.predict(data, limit=64))
     assert "… and 20 more sequences." in page
     assert page.count("<svg ") == 6
+
+
+@pytest.mark.parametrize(
+    ("how", "shown"),
+    [
+        ({"method": "steepest", "norm": "max"}, True),
+        ({"method": "steepest", "norm": "sum"}, False),
+        ({"method": "adam"}, False),
+        ({"p": 3.0}, True),
+    ],
+)
+def test_the_explorer_is_there_for_runs_that_it_can_show(how: dict[str, Any], shown: bool) -> None:
+    data = am.random_data(2, 3, 2, name="shown")
+    page = prediction_page(am.predict(data, steps=200, **how))
+    assert ('id="explorer"' in page) is shown
+    assert ('"norm":"max"' in page) is (how.get("norm") == "max")

@@ -15,7 +15,13 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
 from attnmargin.base.words import counted
 from attnmargin.data.attention_data import AttentionData
-from attnmargin.margin.implied import METHODS, Implication, implication, implied_method
+from attnmargin.margin.implied import (
+    METHODS,
+    Implication,
+    implication,
+    implied_method,
+    implied_norm,
+)
 from attnmargin.margin.norms import Norm, as_norm, mirror, power_norm
 from attnmargin.training import Trajectory, train
 from attnmargin.training.methods import Adam, Method, Steepest, as_method
@@ -156,6 +162,7 @@ def _settings(
     if isinstance(found, str):
         if found != implied_method(p):
             raise InputError("method", repr(found), f"{implied_method(p)!r} for p = {p:g}, or None")
+        implied_norm(parameter, p)  # raises unless there is one
         return None
     if p != 2.0:
         raise InputError("p", f"{p:g} with method {found}", "method 'mirror', or norm=p")

@@ -6,13 +6,19 @@ from typing import Any
 
 from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
+from attnmargin.margin.implied import implied_method
+from attnmargin.margin.norms import as_norm
 from attnmargin.plot.explorer.bundle import asset, bundled, styles, tour_steps
 from attnmargin.plot.explorer.state import explorer_state
+from attnmargin.prediction.course import Course
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.words import Words
 from attnmargin.report.pages.html import json_script, page, write_page
+from attnmargin.training.methods import Steepest
 
 TITLE = "What will attention select?"
+# Norms of steepest descent that the explorer knows.
+_NORMS = ("fro", "max", "spectral")
 
 
 def prediction_explorer(
@@ -23,20 +29,31 @@ def prediction_explorer(
     With ``begin``, parts of the state that it begins with, it has the guided tour.
     """
     course = prediction.course
-    if prediction.head is not None or not isinstance(course.loss, str):
+    method = _method(course)
+    if prediction.head is not None or not isinstance(course.loss, str) or method is None:
         return ""
     try:
         state = explorer_state(prediction.data, words.names if words.spoken else None)
     except InputError:
         return ""
     state["settings"] = {
-        "method": course.method, "parameter": course.parameter, "norm": "fro", "p": course.p,
+        **method, "parameter": course.parameter, "p": course.p,
         "lr": float(course.lr), "normalize": course.normalize, "loss": course.loss,
     }  # fmt: skip
     if course.asked is not None:
         K, *Q = course.init or ()
         state["start"] = (K @ Q[0].mT if Q else K).double().flatten().tolist()
     return explorer_part(state | (begin or {}), tour=begin is not None)
+
+
+def _method(course: Course) -> dict[str, str] | None:
+    """Name the method of a run as the explorer does; None if it does not know that method."""
+    own = course.settings
+    if own is None:
+        return {"method": implied_method(course.p), "norm": "fro"}
+    plain = isinstance(own, Steepest) and own.momentum == 0.0
+    norm = as_norm(own.norm).name if isinstance(own, Steepest) else ""
+    return {"method": "steepest", "norm": norm} if plain and norm in _NORMS else None
 
 
 def explorer_part(state: dict[str, Any] | None = None, tour: bool = True) -> str:

@@ -195,8 +195,7 @@ def solve_from_frobenius(
         compile_together(FROBENIUS_KERNEL, kernel)
     frobenius = None if warm is None else warm.answer(problem)
     if frobenius is None:
-        start = None if warm is None else warm.rows()
-        frobenius = _frobenius(problem, start, in_frobenius)
+        frobenius = _frobenius(problem, in_frobenius)
     batch, flat = problem.batch_shape, flatten(problem)
     dual, W, outcome, iterations = (
         part.reshape(batch.numel(), *part.shape[len(batch) :]).clone() for part in frobenius
@@ -213,12 +212,12 @@ def solve_from_frobenius(
     return dual, W, outcome.reshape(batch), iterations.reshape(batch)
 
 
-def _frobenius(problem: MarginProblem, start: Tensor | None, method: str) -> Answer:
+def _frobenius(problem: MarginProblem, method: str) -> Answer:
     """Solve in the Frobenius norm, many rows by a compiled method where it can run."""
     if problem.M < _MANY or not runs_compiled(problem.left.device):
-        return solve_frobenius(problem, start, method)
+        return solve_frobenius(problem, None, method)
     if active_set_work(problem.M, problem.shape) < LARGE_WORK:
-        return solve_frobenius(problem, start, "active-set")
+        return solve_frobenius(problem, None, "active-set")
     from attnmargin.solvers.blocks.method import solve_blocks  # numba
 
     return solve_blocks(problem)
