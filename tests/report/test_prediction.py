@@ -3,6 +3,7 @@
 import re
 from html import escape
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
