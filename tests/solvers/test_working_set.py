@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 import attnmargin as am
 from attnmargin.base.errors import InputError
+from attnmargin.papers.n.linear import random_classes
 from attnmargin.solvers.interior.shared import shared_queries
+from attnmargin.solvers.working_set import _worst
 from tests.large import KINDS, contradictory, drawn, realisable
 
 NORMS: list[str | float] = ["nuc", 3.0, 1.5]
@@ -130,3 +132,26 @@ def test_the_frobenius_solution_of_few_rows_is_not_sought_again(
 
     monkeypatch.setattr("attnmargin.solvers.interior.walk._frobenius", never)
     assert am.solve(realisable(60, 21, 12), norm).status == "optimal"
+
+
+def test_only_the_worst_rows_join() -> None:
+    missing = torch.tensor([0.5, -1.0, 0.1, 0.9, -0.01, 0.3])
+    others = torch.tensor([True, True, True, False, True, True])
+    assert _worst(missing, others, 2).tolist() == [True, False, False, False, False, True]
+    assert _worst(missing, others, 99).tolist() == [True, False, True, False, True, True]
+    assert not _worst(missing, torch.zeros(6, dtype=torch.bool), 3).any()
+
+
+def test_few_rows_that_leave_much_open_do_not_bring_all_others() -> None:
+    """Fifteen tight clusters: one of the shortest W for some rows violates thousands of others."""
+    classes = random_classes(3, per=50)
+    problem = am.class_problem(classes.x[2], classes.y[2], classes.count)
+    held: list[int] = []
+
+    def look(rows: int, support: int, gap: float) -> bool:
+        held.append(support)
+        return False
+
+    solution = am.solve(problem, "spectral", progress=look)
+    assert solution.status == "optimal"
+    assert max(held) < problem.M // 5

@@ -27,6 +27,9 @@ NOTHING = 1e-12
 # While rows are still to be found, a solution with this gap will do; then rows with a slack below
 # this share stay.
 COARSE, _KEPT = 1e-2, 0.05
+# So many rows join at a time, or as many as there are: where solutions are not unique, one of few
+# rows violates most of the others.
+_ADDED = 200
 _ROUNDS = 60
 
 # Solves some rows, from what is known of them, to a relative gap.
@@ -87,7 +90,7 @@ def _solve(
             break
         if enough == COARSE and not bool(((missing > 0) & ~chosen).any()):
             enough, chosen = ENOUGH, _near(problem, found.W, _KEPT)
-        chosen = chosen | (missing > -LATER)
+        chosen = chosen | _worst(missing, ~chosen, max(_ADDED, int(chosen.sum())))
         known = Warm(dual, exponent(found.norm), Frobenius().value(found.W))
     outcome = SOLVED if right and enough < COARSE else STALLED
     return dual, found.W, outcome, iterations
@@ -105,6 +108,15 @@ def missing_of(problem: MarginProblem, W: Tensor) -> Tensor:
 def _near(problem: MarginProblem, W: Tensor, share: float) -> Tensor:
     """Mark equalities, and inequalities with little slack, bool ``(M,)``."""
     return (problem.equality & problem.mask) | (missing_of(problem, W) > -share)
+
+
+def _worst(missing: Tensor, others: Tensor, most: int) -> Tensor:
+    """Mark those of the other rows that miss the most, bool ``(M,)``, if they miss at all."""
+    missing = missing.where(others, -torch.inf)
+    worst = missing.topk(min(most, len(missing)))
+    found = torch.zeros_like(others)
+    found[worst.indices] = worst.values > -LATER
+    return found
 
 
 def _some(problem: MarginProblem, chosen: Tensor) -> MarginProblem:
