@@ -23,7 +23,7 @@ def prediction_explorer(
     With ``begin``, parts of the state that it begins with, it has the guided tour.
     """
     course = prediction.course
-    if prediction.head is not None or not isinstance(course.loss, str):
+    if prediction.head is not None or not isinstance(course.loss, str) or course.settings:
         return ""
     try:
         state = explorer_state(prediction.data, words.names if words.spoken else None)

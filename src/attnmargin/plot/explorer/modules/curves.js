@@ -68,7 +68,7 @@ function curveMarkup(histories, values, until, step, ending) {
   const high = Math.ceil(Math.max(...every, -1)), low = Math.min(Math.floor(Math.min(...every, 0)), high - 1);
   const y = (/** @type {number} */ v) => 4 + ((HIGH - FOOT - 8) * (high - v)) / (high - low);
   const parts = [axes(until, low, high, y)];
-  if (ending) {
+  if (ending && ending.verdict !== "undecided") {
     parts.push(mark(ending.settled, until, "settles", "settled"), mark(ending.since, until, "certain", "since"));
   }
   histories.forEach((own, r) => {

@@ -83,7 +83,8 @@ function background({ state, view, look, frames, paths, map }) {
 function marginLines(state, view, look, W) {
   const i = state.focus, u = times(W, state.data.z[i]);
   const length = Math.hypot(dot(view.u, u), dot(view.w, u));
-  if (length < 1e-12) return "";
+  // Without a direction, W is NaN.
+  if (!(length > 1e-12)) return "";
   const n = [dot(view.u, u) / length, -dot(view.w, u) / length];
   const high = (view.scale * dot(u, state.data.X[i][look.shown[i]])) / length;
   const low = high - view.scale / length;
