@@ -234,6 +234,22 @@ def test_the_plane_is_as_it_was_after_other_scenes(path: Path, visit: Visiting) 
     _quiet(own)
 
 
+def test_what_does_not_change_is_said_once(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.evaluate(
+        """() => {
+             window.said = 0;
+             const seen = new MutationObserver((all) => { window.said += all.length; });
+             seen.observe(document.querySelector(".says"), {childList: true, subtree: true});
+           }"""
+    )
+    own.page.get_by_role("button", name="▶ play").click()
+    own.page.wait_for_function("parseInt(document.querySelector('.player output').textContent) > 5")
+    assert own.page.evaluate("said") == 0
+    own.page.locator("[data-flip]").first.click()
+    own.page.wait_for_function("said > 0")
+
+
 def test_only_the_first_button_drags(path: Path, visit: Visiting) -> None:
     own = visit(path)
     before = _state(own)["data"]

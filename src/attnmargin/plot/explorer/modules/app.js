@@ -52,7 +52,7 @@ export function mountExplorer(root, options = {}) {
   let look;
   /** @type {History[]} */
   let histories;
-  let step = 0, waiting = false, before = 0;
+  let step = 0, waiting = false, before = 0, told = "";
   /** @type {((state: State) => void)[]} */
   const watchers = [];
 
@@ -110,11 +110,14 @@ export function mountExplorer(root, options = {}) {
   };
   const drawVerdict = () => {
     const kinds = state.second ? [state.settings, state.second] : [state.settings];
-    verdict.replaceChildren(...kinds.map((own, r) => {
-      const words = verdictWords(state, look.endings[r], own, look);
+    const said = kinds.map((own, r) => verdictWords(state, look.endings[r], own, look)), way = directionWords(state, look);
+    // Readers of screens hear what changes.
+    if (JSON.stringify([said, way]) === told) return;
+    told = JSON.stringify([said, way]);
+    verdict.replaceChildren(...said.map((words, r) => {
       const mark = kinds.length > 1 ? "①② "[r] + " " : "";
       return html("p", { class: `verdict ${words.kind}` }, html("strong", {}, mark + words.headline), ` ${words.why}`);
-    }), html("p", { class: "direction" }, directionWords(state, look)));
+    }), html("p", { class: "direction" }, way));
   };
   const seek = (/** @type {number} */ wanted) => {
     step = wanted;

@@ -90,7 +90,7 @@ function marginLines(state, view, look, W) {
   const low = high - view.scale / length;
   const tip = [n[0] * 0.92 * view.radius, n[1] * 0.92 * view.radius];
   return band(n, high, low, "margin") + line(n, high, "level") + line(n, low, "level below") +
-    arrow(tip, "direction", "W_mm z");
+    arrow(tip, "direction") + writing([tip[0] - 14 * n[1], tip[1] + 14 * n[0]], "W_mm z", "direction");
 }
 
 /**
