@@ -212,6 +212,29 @@ def test_a_mixture_neither_settles_nor_chooses(path: Path, visit: Visiting) -> N
     assert own.page.locator(".choices p").inner_text().startswith("For the other losses: ")
 
 
+def test_all_tokens_are_alike_at_zero(path: Path, visit: Visiting) -> None:
+    """The first token is named first where all have the same attention: nothing has settled."""
+    own = visit(path)
+    own.page.locator(".tour .chip").first.click()
+    assert own.page.evaluate("attnmargin.look().endings[0].settled") == 0
+    assert own.page.locator(".curve line.settled").count() == 0
+    assert own.page.locator(".curve line.since").count() == 2
+    own.page.evaluate("attnmargin.set({start: [1, 0, 0, 1]})")
+    assert own.page.evaluate("attnmargin.look().endings[0].settled") == 0
+    assert own.page.locator(".curve line.settled").count() == 2
+
+
+def test_a_sentence_can_be_added(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.get_by_role("tab", name="Sentences").click()
+    own.page.get_by_text("add a sentence").click()
+    own.page.locator(".sentences input").fill("an odd <b>gloomy</b> film")
+    own.page.keyboard.press("Enter")
+    assert _state(own)["words"][6] == ["an", "odd", "<b>gloomy</b>", "film"]
+    assert own.page.locator(".sentences b").count() == 0
+    _quiet(own)
+
+
 def test_the_plane_is_as_it_was_after_other_scenes(path: Path, visit: Visiting) -> None:
     own = visit(path)
     own.page.locator("[data-handle=token-0-0]").focus()
