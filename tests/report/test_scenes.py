@@ -62,6 +62,8 @@ def test_words_ask_and_sentences_are_edited(opened: Visit) -> None:
     assert (len(state(opened)["sentences"]), place(opened)) == (5, "r4")
     page.get_by_role("button", name="add a sentence").click()
     assert (len(state(opened)["sentences"]), place(opened)) == (6, "f5")
+    for _ in range(2):
+        page.get_by_role("button", name="add a sentence").click()
     assert page.get_by_role("button", name="add a sentence").is_disabled()
     assert (opened.errors, opened.requests) == ([], [])
 

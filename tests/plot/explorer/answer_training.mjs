@@ -7,9 +7,12 @@ const folder = pathToFileURL(`${process.argv[2]}/`);
 const load = (name) => import(new URL(`${name}.js`, folder));
 const { attentionAt, readTokens } = await load("softmax");
 const { advanceRun, measure, startRun } = await load("training");
-const { buildCase, guaranteeAt } = await load("guarantee");
+const {
+  SETTLED_SHARE, buildCase, caseLogits, frameOf, givenTokens, isProvable, likeliest, provedAt,
+} = await load("guarantee");
+const { findFunnel } = await load("funnel");
 const { predictRun } = await load("prediction");
-const { growStartMap, newStartMap, startPlane } = await load("starts");
+const { growStartMap, newStartMap } = await load("starts");
 const { solveNorm } = await load("norms");
 
 const matrix = (x) => Float64Array.from(x.flat());
@@ -21,6 +24,32 @@ const read = (settings) => {
   const given = Array.isArray(start) ? matrix(start) : { K: matrix(start.K), Q: matrix(start.Q) };
   return { ...settings, start: given };
 };
+
+// What is proved at W, for the steps of `settings` from there on.
+const guaranteeAt = (own, W, settings) => {
+  const { lr = 0.1, normalize = true } = settings;
+  const a = caseLogits(own, W);
+  const { selection, share } = likeliest(own, a);
+  const found = isProvable(settings) ? provedAt(own, a, W, lr, !normalize) : null;
+  const level = "guaranteed from this start";
+  if (found?.theorem === "A") {
+    const { longest, gradient } = found.level;
+    const [chosen, least] = [givenTokens(own, own.best), found.level.share];
+    return { level, selection: chosen, theorem: "A", longest, rate: longest / gradient, share: least };
+  }
+  const chosen = givenTokens(own, selection);
+  if (found?.theorem === "B") {
+    const funnel = findFunnel(frameOf(own, selection), W, found.step, true);
+    const rate = found.step * Math.exp(-funnel.logGradient);
+    return { level, selection: chosen, theorem: "B", longest: funnel.longest, rate, share: funnel.share };
+  }
+  const settled = share >= SETTLED_SHARE ? "settled" : "open";
+  return { level: settled, selection: chosen, theorem: "", longest: 0, rate: 0, share };
+};
+
+// The plane of starts a E₁ + b E₂, row by row.
+const startPlane = (E1, E2, a, b) =>
+  b.flatMap((y) => a.map((x) => E1.map((value, j) => x * value + y * E2[j])));
 
 const answers = {
   train({ data, settings, records }) {

@@ -129,6 +129,7 @@ GOOD: dict[str, Any] = {"X": np.ones((2, 3, 2)), "z": np.ones((2, 2))}
         ({"mask": np.zeros((2, 3), dtype=bool)}, "Sequence 1 has no visible token."),
         ({"words": np.array(["a"])}, "words needs one name per token, shape (2, 3)."),
         ({"X": np.ones((2, 300, 2))}, "this page shows at most 400 tokens in all, of width"),
+        ({"X": np.ones((2, 20, 100))}, "this page shows at most 20 tokens of width 100."),
         ({"X": np.ones((2, 3), dtype=complex)}, "has entries of type c16; this page reads f4,"),
     ],
 )
@@ -201,6 +202,7 @@ K, Q = [0.5, -0.1, 0.3, 0.25], [0.1, 0.2, 0.3, 1e-17]
         ({"method": "mirror", "p": 1.75, "lr": 0.05}, None, {"p": 1.75, "lr": 0.05}),
         ({"method": "gd", "p": 1.75, "loss": "log"}, None, {"loss": "log"}),
         ({"normalize": False, "lr": 1e-7}, None, {"normalize": False, "lr": 1e-7}),
+        ({"method": "steepest", "norm": "max"}, None, {"method": "steepest", "norm": "max"}),
         (
             {"parameter": "KQ"},
             {"K": K, "Q": Q},
@@ -247,20 +249,6 @@ def test_long_data_break_into_lines_and_stay_exact() -> None:
         assert same(scope["data"], numbers(data))
         assert max(map(len, text.splitlines())) <= 88
         assert text.endswith("prediction = am.predict(data)\nprint(prediction)\n")
-
-
-@pytest.mark.parametrize(("parameter", "norm"), [("W", '"max"'), ("KQ", None)])
-def test_steepest_descent_is_trained(parameter: str, norm: str | None) -> None:
-    settings = SETTINGS | {"method": "steepest", "norm": "max", "parameter": parameter}
-    lines = ask_one("python", data=DATA, settings=settings, start=None).splitlines()
-    kind = 'parameter="KQ", ' if parameter == "KQ" else ""
-    solved = "am.solve(am.token_problem(data.X, data.z, selection, data.mask)"
-    assert lines[-4:] == [
-        f'run = am.train(data, {kind}method="steepest", norm="max")',
-        "selection = run.selection[-1]",
-        f"solution = {solved}, {norm})" if norm else f"solution = {solved})",
-        "print(selection.tolist(), solution)",
-    ]
 
 
 SENTENCES = [
@@ -336,7 +324,7 @@ BAD_RECORDS: list[dict[str, Any]] = [
     {"o": ["constructor", "W", "fro", 2, 0.1, 1, "log"]}, {"o2": []}, {"b": [0]}, {"b": "0000"},
     {"f": 5}, {"f": -1}, {"f": 0.5}, {"w": [["a"]]}, {"w": "ab"}, {"w": [[1, 2], ["a", "b", "c"]]},
     {"t": 1}, {"t": None}, {"t": [["", 0, 1]]}, {"t": [["a b", 2, 1]]}, {"t": [["a b", 0, 0]]},
-    {"t": [["a", 0, 1]] * 7}, {"t": [["a " * 13, 0, 1]]}, {"g": 5}, {"g": "x" * 5000},
+    {"t": [["a", 0, 1]] * 9}, {"t": [["a " * 13, 0, 1]]}, {"g": 5}, {"g": "x" * 5000},
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The page of the explorer in a real browser: what a visitor does, and what that does."""
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ import torch
 import attnmargin as am
 from attnmargin.plot.explorer.bundle import bundled, tour_steps
 from attnmargin.plot.explorer.state import explorer_state, state_data
-from attnmargin.report.pages.explorer import write_explorer
+from attnmargin.prediction.words import name_tokens
+from attnmargin.report.pages.explorer import prediction_explorer, write_explorer
 from tests.browser import Visit
 
 Visiting = Callable[..., Visit]
@@ -136,6 +138,211 @@ def test_the_map_of_starts_names_what_they_lead_to(path: Path, visit: Visiting) 
     shares = own.page.locator(".plane-scene > .legend > span").all_text_contents()
     assert 90 <= sum(int(text.split()[-2]) for text in shares) <= 110
     _quiet(own)
+
+
+def test_what_has_not_settled_leads_nowhere(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.locator(".tour .chip").nth(2).click()
+    own.page.wait_for_function("document.querySelectorAll('.legend .box').length > 1")
+    stable = own.page.locator(".choices .chip").all_text_contents()
+    known = {text.split(" ·")[0] for text in stable}
+    named = own.page.locator(".legend span:has(.box)").all_text_contents()
+    assert {" ".join(text.split()[:-2]) for text in named} <= known
+    assert own.page.get_by_text("pale: undecided").count() == 1
+
+
+def test_contradictions_are_told_and_drawn(path: Path, visit: Visiting) -> None:
+    """Without a direction, nothing is drawn in its place."""
+    own = visit(path)
+    own.page.evaluate(
+        "attnmargin.set({data: {X: [[[1, 0], [1, 0]]], z: [[1, 1]], y: [1], v: [1, 0]}, focus: 0})"
+    )
+    assert "which cancel each other" in own.page.locator(".direction").inner_text()
+    assert own.page.locator(".margin, .level").count() == 0
+    _quiet(own)
+
+
+def test_many_sequences_have_names(visit: Visiting, tmp_path: Path) -> None:
+    data = am.random_data(40, 10, 2, name="many")
+    own = visit(write_explorer(tmp_path / "many.html", data))
+    names = own.page.locator(".bars .sequence").all_text_contents()
+    assert [names[k] for k in (0, 25, 26, 39)] == ["A", "Z", "AA", "AN"]
+    verdict = own.page.locator(".verdict").text_content() or ""
+    assert "and 29 more" in verdict
+    assert own.page.get_by_text("add a token").is_disabled()
+    assert own.page.get_by_text("add a sequence").is_disabled()
+    _quiet(own)
+
+
+def test_controls_tell_the_settings_exactly(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.evaluate(
+        "attnmargin.set({settings: {...attnmargin.state().settings,"
+        " method: 'mirror', p: 1.33, lr: 0.0004}})"
+    )
+    told = own.page.locator(".settings fieldset output").all_text_contents()
+    assert told[:2] == ["1.33", "0.0004"]
+    own.page.get_by_role("button", name="one step on").click()
+    slider = own.page.locator(".player input").first
+    assert slider.get_attribute("aria-valuetext") == "1"
+
+
+def test_methods_that_would_take_minutes_are_not_offered(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    assert own.page.locator("option:disabled").count() == 0
+    own.page.evaluate(
+        """() => {
+             const ones = new Array(12).fill(1), X = [[ones, ones.map((_, k) => k)]];
+             const settings = {...attnmargin.state().settings, method: "steepest", norm: "max"};
+             attnmargin.set({data: {X, z: [ones], y: [1], v: ones}, settings, focus: 0});
+           }"""
+    )
+    assert _state(own)["settings"]["method"] == "gd"
+    options = own.page.locator(".settings fieldset").first.locator("option:disabled")
+    assert [text.split()[0] for text in options.all_text_contents()] == ["sign", "spectral"]
+    _quiet(own)
+
+
+def test_a_mixture_neither_settles_nor_chooses(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.locator(".tour .chip").nth(4).click()
+    headline = own.page.locator(".verdict strong").text_content() or ""
+    assert headline.startswith("Gradient descent with plain steps mixes tokens")
+    assert own.page.locator(".curve line.mark").count() == 0
+    assert own.page.locator(".choices p").inner_text().startswith("For the other losses: ")
+
+
+def test_all_tokens_are_alike_at_zero(path: Path, visit: Visiting) -> None:
+    """The first token is named first where all have the same attention: nothing has settled."""
+    own = visit(path)
+    own.page.locator(".tour .chip").first.click()
+    assert own.page.evaluate("attnmargin.look().endings[0].settled") == 0
+    assert own.page.locator(".curve line.settled").count() == 0
+    assert own.page.locator(".curve line.since").count() == 2
+    own.page.evaluate("attnmargin.set({start: [1, 0, 0, 1]})")
+    assert own.page.evaluate("attnmargin.look().endings[0].settled") == 0
+    assert own.page.locator(".curve line.settled").count() == 2
+
+
+def test_a_sentence_can_be_added(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.get_by_role("tab", name="Sentences").click()
+    own.page.get_by_text("add a sentence").click()
+    own.page.locator(".sentences input").fill("an odd <b>gloomy</b> film")
+    own.page.keyboard.press("Enter")
+    assert _state(own)["words"][6] == ["an", "odd", "<b>gloomy</b>", "film"]
+    assert own.page.locator(".sentences b").count() == 0
+    _quiet(own)
+
+
+def test_the_plane_is_as_it_was_after_other_scenes(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.locator("[data-handle=token-0-0]").focus()
+    own.page.keyboard.press("ArrowRight")
+    before = _state(own)
+    for name in ("Sentences", "Next tokens", "Sentences", "Plane"):
+        own.page.get_by_role("tab", name=name).click()
+    assert _state(own)["data"] == before["data"]
+    assert _state(own)["words"] is None
+    own.page.get_by_role("button", name="one step on").click()
+    own.page.get_by_role("tab", name="Next tokens").click()
+    own.page.get_by_role("tab", name="Plane").click()
+    assert _step(own) == 1
+    own.page.get_by_role("tab", name="Sentences").click()
+    own.page.locator(".tour .chip").nth(1).click()
+    shown = _state(own)["data"]
+    own.page.get_by_role("tab", name="Sentences").click()
+    own.page.get_by_role("tab", name="Plane").click()
+    assert _state(own)["data"] == shown
+    _quiet(own)
+
+
+def test_what_does_not_change_is_said_once(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.evaluate(
+        """() => {
+             window.said = 0;
+             const seen = new MutationObserver((all) => { window.said += all.length; });
+             seen.observe(document.querySelector(".says"), {childList: true, subtree: true});
+           }"""
+    )
+    own.page.get_by_role("button", name="▶ play").click()
+    own.page.wait_for_function("parseInt(document.querySelector('.player output').textContent) > 5")
+    assert own.page.evaluate("said") == 0
+    own.page.locator("[data-flip]").first.click()
+    own.page.wait_for_function("said > 0")
+
+
+def test_only_the_first_button_drags(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    before = _state(own)["data"]
+    box = own.page.locator("[data-handle=token-0-3] path.token").bounding_box()
+    assert box is not None
+    mouse = own.page.mouse
+    mouse.move(box["x"] + 5, box["y"] + 5)
+    mouse.down(button="right")
+    mouse.move(box["x"] + 60, box["y"] + 60)
+    mouse.up(button="right")
+    assert _state(own)["data"] == before
+    mouse.move(box["x"] + 5, box["y"] + 5)
+    mouse.down()
+    own.page.keyboard.press("Delete")
+    mouse.move(box["x"] + 60, box["y"] + 60)
+    mouse.up()
+    assert len(_state(own)["data"]["X"][0]) == 3
+    _quiet(own)
+
+
+def test_the_page_is_printed(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.emulate_media(media="print")
+    assert own.page.locator("svg.plane").is_visible()
+    assert own.page.locator(".verdict").is_visible()
+    assert not own.page.locator(".tour").is_visible()
+
+
+def test_names_are_never_markup(visit: Visiting, tmp_path: Path) -> None:
+    image, script = (
+        "<img src=x onerror=window.struck=1>",
+        "</script><script>window.struck=1</script>",
+    )
+    data = am.random_data(2, 2, 2, name="names")
+    own = visit(write_explorer(tmp_path / "names.html", data, [[image, script], ["<!--", "]]>"]]))
+    own.page.evaluate(
+        "(text) => attnmargin.set({scene: 'graph', graph: `${text} b -> b`})", "<b>x</b>" + image
+    )
+    own.page.get_by_role("tab", name="Plane").click()
+    own.page.get_by_role("button", name="one step on").click()
+    assert own.page.evaluate("window.struck") is None
+    assert own.page.locator(f"text={image}").count() >= 1
+    assert own.page.locator(".explorer img, .explorer script").count() == 0
+    _quiet(own)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["mirror", "W", "fro", 1.0000001, 0.1, 1, "logistic"],
+        ["mirror", "KQ", "fro", 2, 0.1, 1, "logistic"],
+        ["steepest", "W", "fro", 2, 0.1, 1, "logistic"],
+    ],
+)
+def test_links_to_what_the_page_cannot_run(
+    path: Path, visit: Visiting, settings: list[Any]
+) -> None:
+    packed = base64.urlsafe_b64encode(json.dumps({"s": "graph", "o": settings}).encode()).decode()
+    own = visit(path)
+    own.page.goto(f"{path.as_uri()}#1.{packed.rstrip('=')}")
+    own.page.reload()
+    assert _state(own)["scene"] == "plane"
+    _quiet(own)
+
+
+def test_a_run_that_the_page_does_not_know_has_no_explorer() -> None:
+    data = am.random_data(2, 3, 2, name="steepest")
+    words = name_tokens(data)
+    assert "explorer-state" in prediction_explorer(am.predict(data), words)
+    assert prediction_explorer(am.predict(data, method="steepest", norm="max"), words) == ""
 
 
 def test_every_step_of_the_tour_works(path: Path, visit: Visiting) -> None:
@@ -285,6 +492,8 @@ def test_states_and_data() -> None:
     [
         (am.random_data(2, 3, 2, trials=4, name="x"), "data: got a batch of shape (4,)"),
         (am.random_data(30, 20, 2, name="x"), "data: got 600 tokens of width 2"),
+        (am.random_data(3, 7, 100, name="x"), "21 tokens of width 100; needs at most 20 tokens"),
+        (am.random_data(1, 2, 129, name="x"), "width 129; needs tokens of width at most 128"),
         (
             am.AttentionData(torch.ones(1, 2, 2), torch.ones(1, 2, 2)),
             "data: got several queries per sequence",

@@ -6,7 +6,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.data.attention_data import AttentionData
 
 # Larger data would not answer at once.
-_TOKENS, _WIDTH = 400, 128
+_TOKENS, _WIDTH, _WORK = 400, 128, 200_000
 
 
 def explorer_state(data: AttentionData, words: list[list[str]] | None = None) -> dict[str, Any]:
@@ -59,6 +59,9 @@ def _check(data: AttentionData) -> None:
     if data.z.ndim == data.X.ndim:
         raise InputError("data", "several queries per sequence", "one query per sequence")
     tokens = data.n * data.T
-    if tokens > _TOKENS or data.d > _WIDTH:
-        needs = f"at most {_TOKENS} tokens in all, of width at most {_WIDTH}"
+    most = min(_TOKENS, _WORK // data.d**2)
+    if tokens > most or data.d > _WIDTH:
+        needs = f"at most {most} tokens in all"
+        if data.d > _WIDTH:
+            needs = f"tokens of width at most {_WIDTH}"
         raise InputError("data", f"{tokens} tokens of width {data.d}", needs)

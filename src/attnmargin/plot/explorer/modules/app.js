@@ -18,7 +18,7 @@ import { makePlayer } from "./player.js";
 import { makePlaneScene } from "./planescene.js";
 import { directionWords, verdictWords } from "./says.js";
 import { SENTENCES_DEFAULT, sentencesData, sentencesScene } from "./sentences.js";
-import { defaultSettings, defaultState } from "./state.js";
+import { defaultSettings, defaultState, quickSettings } from "./state.js";
 import { makeTour } from "./tour.js";
 
 // Steps that the end of a run is looked for: while something is dragged, and when it rests.
@@ -46,17 +46,20 @@ export function mountExplorer(root, options = {}) {
   let state = { ...defaultState(), ...options.state };
   /** @type {Selection | null} */
   let asked = null;
+  /** What the plane shows, while sentences are in its place. @type {Partial<State> | null} */
+  let kept = null;
   /** @type {Look} */
   let look;
   /** @type {History[]} */
   let histories;
-  let step = 0, waiting = false, patient = false, before = 0;
+  let step = 0, waiting = false, before = 0, told = "";
   /** @type {((state: State) => void)[]} */
   const watchers = [];
 
   const change = (/** @type {Partial<State>} */ part, dragging = false) => {
     const rest = Object.keys(part).length === 0;
     if (!rest && (part.data || part.settings || part.second !== undefined)) asked = null;
+    if (part.data) kept = null;
     state = withData({ ...state, ...part }, part);
     if (!rest && !onlyView(part)) {
       player.play(player.playing() && !part.data);
@@ -67,7 +70,6 @@ export function mountExplorer(root, options = {}) {
   };
   /** Look at the state anew, patiently or at once. */
   const refresh = (/** @type {boolean} */ thorough, viewOnly = false) => {
-    patient = thorough;
     if (!viewOnly) {
       look = lookAt(state, asked, thorough ? PATIENT : QUICK);
       if (step === 0) histories = startHistories(state);
@@ -96,7 +98,7 @@ export function mountExplorer(root, options = {}) {
     [first, second].forEach((own, r) => {
       const settings = r ? state.second : state.settings;
       own.element.hidden = !settings;
-      if (settings) own.update(settings);
+      if (settings) own.update(settings, state.data);
     });
     compare.textContent = state.second ? "one run" : "compare two runs";
   };
@@ -108,11 +110,14 @@ export function mountExplorer(root, options = {}) {
   };
   const drawVerdict = () => {
     const kinds = state.second ? [state.settings, state.second] : [state.settings];
-    verdict.replaceChildren(...kinds.map((own, r) => {
-      const words = verdictWords(state, look.endings[r], own, look);
+    const said = kinds.map((own, r) => verdictWords(state, look.endings[r], own, look)), way = directionWords(state, look);
+    // Readers of screens hear what changes.
+    if (JSON.stringify([said, way]) === told) return;
+    told = JSON.stringify([said, way]);
+    verdict.replaceChildren(...said.map((words, r) => {
       const mark = kinds.length > 1 ? "①② "[r] + " " : "";
       return html("p", { class: `verdict ${words.kind}` }, html("strong", {}, mark + words.headline), ` ${words.why}`);
-    }), html("p", { class: "direction" }, directionWords(state, look)));
+    }), html("p", { class: "direction" }, way));
   };
   const seek = (/** @type {number} */ wanted) => {
     step = wanted;
@@ -150,6 +155,12 @@ export function mountExplorer(root, options = {}) {
     change({ data });
   });
   const choices = makeChoices((selection) => { asked = selection; refresh(true); });
+  /** Show a scene; sentences give the plane back as it was. */
+  const goTo = (/** @type {string} */ scene) => {
+    const { data, words, start, focus } = state;
+    if (scene === "sentences") kept ??= { data, words, start, focus };
+    change(scene === "plane" && kept ? { scene, ...kept } : { scene });
+  };
   const settle = (/** @type {Partial<Settings>} */ part) => change({ settings: { ...state.settings, ...part } });
   const settleSecond = (/** @type {Partial<Settings>} */ part) =>
     change({ second: { ...(state.second ?? defaultSettings()), ...part } });
@@ -162,7 +173,7 @@ export function mountExplorer(root, options = {}) {
   const graphs = graphScene((part) => change(part));
   /** @type {Record<string, HTMLElement>} */
   const parts = { plane: plane.element, sentences: sentences.element, graph: graphs.element };
-  const tabs = SCENES.map(([name, words]) => button(words, () => change({ scene: name }), { role: "tab" }));
+  const tabs = SCENES.map(([name, words]) => button(words, () => goTo(name), { role: "tab" }));
   const verdict = html("div", { class: "says", "aria-live": "polite" });
   const side = html("div", { class: "side" }, verdict, player.element, bars.element, curves.element, choices.element);
   const controls = html("div", { class: "settings" }, first.element, second.element, compare);
@@ -197,11 +208,13 @@ export function mountExplorer(root, options = {}) {
     }
     const d = next.data.v.length;
     if (next.start.length !== d * d) next.start = new Array(d * d).fill(0);
+    next.settings = quickSettings(next.data, next.settings);
+    if (next.second) next.second = quickSettings(next.data, next.second);
     next.focus = Math.min(next.focus, next.data.X.length - 1);
     return next;
   }
   /** Whether a change leaves the runs as they are. */
   function onlyView(/** @type {Partial<State>} */ part) {
-    return Object.keys(part).every((key) => key === "focus" || key === "graph");
+    return Object.keys(part).every((key) => key === "focus" || key === "graph" || (key === "scene" && part.scene !== "sentences"));
   }
 }

@@ -4,8 +4,8 @@
 /** @typedef {import("./npz.js").NpzArray} NpzArray */
 /** @typedef {Record<string, NpzArray>} Arrays */
 
-/** Most tokens in all, and largest width: larger data would not answer at once. */
-const TOKENS = 400, WIDTH = 128;
+/** Most tokens in all, largest width, and most of tokens × width²: more would not answer at once. */
+const TOKENS = 400, WIDTH = 128, WORK = 200_000;
 
 /** Pad unequal sequences, and mask the padding.
  * @param {Data} data @param {string[][] | null} words @returns {Arrays} */
@@ -67,6 +67,7 @@ function sizesOf(arrays) {
   if (n * T > TOKENS || d > WIDTH) {
     throw new Error(`X has the ${shapeWords(X.shape)}; this page shows at most ${TOKENS} tokens in all, of width at most ${WIDTH}.`);
   }
+  if (n * T * d * d > WORK) throw new Error(`X has the ${shapeWords(X.shape)}; this page shows at most ${Math.floor(WORK / (d * d))} tokens of width ${d}.`);
   return { n, T, d };
 }
 

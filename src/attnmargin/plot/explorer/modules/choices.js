@@ -27,7 +27,7 @@ export function makeChoices(ask) {
   return {
     element,
     update(state, look, asked) {
-      words.textContent = localWords(look);
+      words.textContent = (state.settings.loss === "squared" ? "For the other losses: " : "") + localWords(look);
       const shown = look.locals.slice(0, MOST_SHOWN);
       known = shown.map((own) => own.selection);
       pressed = String(asked);

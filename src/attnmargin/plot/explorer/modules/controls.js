@@ -1,6 +1,8 @@
 // The controls of a run: method, power, step and loss.
+/** @import { Data } from "./types.js" */
 /** @import { Settings } from "./state.js" */
 import { html, selectField, sliderField } from "./dom.js";
+import { defaultSettings, quickSettings } from "./state.js";
 
 /** @type {[string, string, Partial<Settings>][]} */
 const METHOD_CHOICES = [
@@ -24,7 +26,7 @@ function choiceOf(settings) {
  * Controls of one run.
  * @param {string} title
  * @param {(part: Partial<Settings>) => void} change
- * @returns {{element: HTMLElement, update: (settings: Settings) => void}}
+ * @returns {{element: HTMLElement, update: (settings: Settings, data: Data) => void}}
  */
 export function makeControls(title, change) {
   const method = selectField("method", METHOD_CHOICES.map(([key, words]) => [key, words]), (key) => {
@@ -43,11 +45,15 @@ export function makeControls(title, change) {
     method.element, power.element, rate.element, loss.element, check);
   return {
     element,
-    update(settings) {
+    update(settings, data) {
+      METHOD_CHOICES.forEach(([, , part], k) => {
+        const own = { ...defaultSettings(), ...part };
+        method.input.options[k].disabled = quickSettings(data, own) !== own;
+      });
       method.input.value = choiceOf(settings);
       power.element.hidden = settings.method !== "mirror";
-      power.show(Math.log(settings.p / P_LOW) / Math.log(P_HIGH / P_LOW));
-      rate.show(Math.log10(settings.lr));
+      power.show(Math.log(settings.p / P_LOW) / Math.log(P_HIGH / P_LOW), String(settings.p));
+      rate.show(Math.log10(settings.lr), String(settings.lr));
       loss.input.value = settings.loss;
       unit.checked = settings.normalize;
     },

@@ -68,8 +68,10 @@ function curveMarkup(histories, values, until, step, ending) {
   const high = Math.ceil(Math.max(...every, -1)), low = Math.min(Math.floor(Math.min(...every, 0)), high - 1);
   const y = (/** @type {number} */ v) => 4 + ((HIGH - FOOT - 8) * (high - v)) / (high - low);
   const parts = [axes(until, low, high, y)];
-  if (ending) {
-    parts.push(mark(ending.settled, until, "settles", "settled"), mark(ending.since, until, "certain", "since"));
+  if (ending && ending.verdict !== "undecided") {
+    // From zero, all tokens are alike at first.
+    const alike = !ending.settled && !histories[0].Ws[0].some(Boolean);
+    parts.push(mark(alike ? -1 : ending.settled, until, "settles", "settled"), mark(ending.since, until, "certain", "since"));
   }
   histories.forEach((own, r) => {
     const points = own.steps.map((s, k) => [across(s, until), y(values[r][k])]).filter((p) => Number.isFinite(p[1]));

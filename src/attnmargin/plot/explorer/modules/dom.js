@@ -83,17 +83,17 @@ export function selectField(label, options, choose) {
  * @param {{min: number, max: number, step: number}} range
  * @param {(value: number) => string} words
  * @param {(value: number) => void} slide
- * @returns {{element: HTMLElement, input: HTMLInputElement, show: (value: number) => void}}
+ * @returns {{element: HTMLElement, input: HTMLInputElement, show: (value: number, text?: string) => void}}
  */
 export function sliderField(label, range, words, slide) {
   const input = /** @type {HTMLInputElement} */ (html("input", { type: "range", ...range }));
   const output = html("output", {});
-  const tell = () => {
-    output.textContent = words(Number(input.value));
-    input.setAttribute("aria-valuetext", output.textContent);
+  const tell = (text = words(Number(input.value))) => {
+    output.textContent = text;
+    input.setAttribute("aria-valuetext", text);
   };
   input.addEventListener("input", () => { tell(); slide(Number(input.value)); });
   const element = html("label", { class: "field" }, html("span", {}, label), input, output);
-  const show = (/** @type {number} */ value) => { input.value = String(value); tell(); };
+  const show = (/** @type {number} */ value, /** @type {string | undefined} */ text) => { input.value = String(value); tell(text); };
   return { element, input, show };
 }

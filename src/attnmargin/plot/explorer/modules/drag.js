@@ -38,7 +38,7 @@ export function listenToHands(picture, hands) {
   };
   picture.addEventListener("pointerdown", (event) => {
     const handle = handleOf(event.target);
-    if (!handle) return;
+    if (!handle || event.button) return;
     const [x, y] = place(event);
     held = { handle, x, y };
     picture.setPointerCapture(event.pointerId);
@@ -74,6 +74,7 @@ export function listenToHands(picture, hands) {
       hands.release();
       event.preventDefault();
     } else if (event.key === "Delete" || event.key === "Backspace") {
+      held = null;
       hands.remove(handle);
       event.preventDefault();
     }

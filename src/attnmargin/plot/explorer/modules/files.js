@@ -31,7 +31,7 @@ export function makeFiles(root, current, change, picture) {
     }
   };
   const chooser = /** @type {HTMLInputElement} */ (html("input", { type: "file", accept: ".npz", hidden: true, "aria-label": "a .npz file" }));
-  chooser.addEventListener("change", () => { if (chooser.files?.[0]) open(chooser.files[0]); });
+  chooser.addEventListener("change", () => { if (chooser.files?.[0]) open(chooser.files[0]); chooser.value = ""; });
   root.addEventListener("dragover", (event) => event.preventDefault());
   root.addEventListener("drop", (event) => {
     event.preventDefault();

@@ -17,17 +17,6 @@ import { LOSSES, logitsAt, readTokens } from "./softmax.js";
 /** @typedef {(data: Data, selection: Selection, norm: NormName) => Solution} Solver  solveNorm */
 
 /**
- * @typedef {object} Guarantee
- * @property {"guaranteed from this start" | "settled" | "open"} level  settled: every selected
- *   token has all attention but 0.001
- * @property {Selection} selection  what descent ends in; if not proved, the most likely tokens
- * @property {"A" | "B" | ""} theorem
- * @property {number} longest  the longest step that is covered; 0 where nothing is proved
- * @property {number} rate  the largest rate of plain descent that is covered
- * @property {number} share  least attention of a selected token: for ever, or now if not proved
- */
-
-/**
  * Data whose runs are to be proved. Equal tokens of a sequence are one, with the attention of all.
  * @typedef {object} Case
  * @property {Data} given
@@ -244,7 +233,7 @@ function provedMargin(own) {
 }
 
 /** The frame of a selection for Theorem B. @param {Case} own @param {Selection} selection */
-function frameOf(own, selection) {
+export function frameOf(own, selection) {
   return once(own.frames, selection, () => buildFrame(own, selection, directionOf(own, selection)));
 }
 
@@ -269,31 +258,4 @@ export function provedAt(own, a, W, lr, plain) {
   const found = findFunnel(frame, W, step);
   const holds = found.proved && step >= lr * Math.exp(found.logGradient);
   return { theorem: holds ? "B" : "", step, level };
-}
-
-/**
- * Tell what is proved at W, for the steps of `settings` from there on.
- * @param {Case} own @param {Matrix} W @param {Settings} settings
- * @returns {Guarantee}
- */
-export function guaranteeAt(own, W, settings) {
-  const { lr = 0.1, normalize = true } = settings;
-  const a = caseLogits(own, W);
-  const { selection, share } = likeliest(own, a);
-  const found = isProvable(settings) ? provedAt(own, a, W, lr, !normalize) : null;
-  const level = "guaranteed from this start";
-  if (found?.theorem === "A") {
-    const { longest, gradient } = found.level;
-    const rate = longest / gradient;
-    const [chosen, share] = [givenTokens(own, own.best), found.level.share];
-    return { level, selection: chosen, theorem: "A", longest, rate, share };
-  }
-  const chosen = givenTokens(own, selection);
-  if (found?.theorem === "B") {
-    const funnel = findFunnel(frameOf(own, selection), W, found.step, true);
-    const rate = found.step * Math.exp(-funnel.logGradient);
-    return { level, selection: chosen, theorem: "B", longest: funnel.longest, rate, share: funnel.share };
-  }
-  const settled = share >= SETTLED_SHARE ? "settled" : "open";
-  return { level: settled, selection: chosen, theorem: "", longest: 0, rate: 0, share };
 }

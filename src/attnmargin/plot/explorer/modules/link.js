@@ -127,10 +127,11 @@ function sentenceOf(x) {
 function settingsOf(x) {
   need(Array.isArray(x) && x.length === 7);
   const [p, lr, normalize] = numbers(x.slice(3, 6), 3, 3);
-  need(p > 1 && p <= 100 && lr > 0 && (normalize === 0 || normalize === 1));
+  need(p >= 1.1 && p <= 10 && lr > 0 && (normalize === 0 || normalize === 1));
+  const method = oneOf(x[0], METHODS), parameter = oneOf(x[1], PARAMETERS), norm = oneOf(x[2], NORMS);
+  need((method === "gd" || parameter === "W") && (method !== "steepest" || norm !== "fro"));
   return {
-    method: oneOf(x[0], METHODS), parameter: oneOf(x[1], PARAMETERS), norm: oneOf(x[2], NORMS),
-    p, lr, normalize: normalize === 1, loss: oneOf(x[6], LOSSES),
+    method, parameter, norm, p, lr, normalize: normalize === 1, loss: oneOf(x[6], LOSSES),
   };
 }
 

@@ -83,13 +83,14 @@ function background({ state, view, look, frames, paths, map }) {
 function marginLines(state, view, look, W) {
   const i = state.focus, u = times(W, state.data.z[i]);
   const length = Math.hypot(dot(view.u, u), dot(view.w, u));
-  if (length < 1e-12) return "";
+  // Without a direction, W is NaN.
+  if (!(length > 1e-12)) return "";
   const n = [dot(view.u, u) / length, -dot(view.w, u) / length];
   const high = (view.scale * dot(u, state.data.X[i][look.shown[i]])) / length;
   const low = high - view.scale / length;
   const tip = [n[0] * 0.92 * view.radius, n[1] * 0.92 * view.radius];
   return band(n, high, low, "margin") + line(n, high, "level") + line(n, low, "level below") +
-    arrow(tip, "direction", "W_mm z");
+    arrow(tip, "direction") + writing([tip[0] - 14 * n[1], tip[1] + 14 * n[0]], "W_mm z", "direction");
 }
 
 /**

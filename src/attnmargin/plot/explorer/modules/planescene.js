@@ -34,9 +34,9 @@ export function makePlaneScene(current, change) {
   const picture = makePicture();
   const legend = html("div", { class: "legend", "aria-live": "polite" });
   const mapButton = button("map of starts", () => showMap(!mapOn), { "aria-pressed": "false", title: "colour every start by what training from there selects" });
-  const tools = html("div", { class: "tools" },
-    button("add a token", () => addToken()), button("add a sequence", () => addSequence()),
-    button("remove sequence", () => removeSequence()), mapButton);
+  const more = button("add a token", () => addToken()), longer = button("add a sequence", () => addSequence());
+  const less = button("remove sequence", () => removeSequence());
+  const tools = html("div", { class: "tools" }, more, longer, less, mapButton);
   const hint = html("p", { class: "hint" },
     "Drag anything. Double-click adds a token, Delete removes one; with the keyboard: Tab and arrow keys.");
   const element = html("div", { class: "plane-scene" }, /** @type {Node} */ (picture.element), legend, tools, hint);
@@ -74,7 +74,6 @@ export function makePlaneScene(current, change) {
   };
   const removeSequence = () => {
     const { data, focus } = current();
-    if (data.X.length < 2) return;
     change({
       data: changedData(data, (copy) => { for (const part of [copy.X, copy.z, copy.y]) part.splice(focus, 1); }),
       words: null, focus: Math.max(0, focus - 1),
@@ -105,16 +104,21 @@ export function makePlaneScene(current, change) {
     add(x, y) { addToken([x / HALF, y / HALF]); },
   });
   const drawLegend = (/** @type {State} */ state) => {
-    const rows = map ? mapLegend(map).sort((a, b) => b.share - a.share).filter((own) => own.share >= 0.005).slice(0, MOST_NAMED) : [];
+    const all = map ? mapLegend(map) : [], open = all.reduce((rest, own) => rest - own.share, 1);
+    const rows = all.sort((a, b) => b.share - a.share).filter((own) => own.share >= 0.005).slice(0, MOST_NAMED);
     legend.replaceChildren(...rows.map(({ selection, colour, share }) => {
       const box = html("i", { class: "box" });
       box.style.background = colour;
       return html("span", {}, box, ` ${selectionWords(state, selection)} ${(100 * share).toFixed(0)} %`);
-    }));
+    }), ...(all.length && open >= 0.005 ? [html("span", {}, `pale: undecided ${(100 * open).toFixed(0)} %`)] : []));
   };
   return {
     element, picture: plane, showMap,
     update(state, look, frames, histories) {
+      const { X } = state.data;
+      more.disabled = X[state.focus].length >= MOST_TOKENS;
+      longer.disabled = X.length >= MOST_SEQUENCES;
+      less.disabled = X.length < 2;
       const direction = look.solution.W && look.solution.status !== "infeasible"
         ? times(look.solution.W, state.data.z[state.focus]) : null;
       view = kept && kept.u.length === state.data.v.length ? kept : viewOf(state.data, state.focus, direction);

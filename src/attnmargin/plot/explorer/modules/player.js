@@ -47,9 +47,7 @@ export function makePlayer(seek, wake) {
     element,
     update(step) {
       shown = step;
-      slider.input.value = String(Math.log10(step + 1));
-      const output = slider.element.querySelector("output");
-      if (output) output.textContent = step.toLocaleString("en");
+      slider.show(Math.log10(step + 1), step.toLocaleString("en"));
       if (on && step >= LAST_STEP) set(false);
     },
     playing: () => on,

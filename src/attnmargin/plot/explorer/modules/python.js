@@ -92,22 +92,12 @@ function factorText(W) {
   return `${tensor}\nU, s, Vt = torch.linalg.svd(W)\nK, Q = U * s.sqrt(), Vt.T * s.sqrt()\n`;
 }
 
-/** Lines that train by steepest descent, which am.predict does not follow, and solve its SVM.
- * @param {Settings} settings @param {[string, string | Nested][]} options */
-function steepestText(settings, options) {
-  const norm = settings.parameter === "KQ" ? "" : `, "${settings.norm}"`;
-  const run = callText("run = am.train", [["", "data"], ...options]);
-  const solved = `solution = am.solve(am.token_problem(data.X, data.z, selection, data.mask)${norm})`;
-  return `${run}\nselection = run.selection[-1]\n${solved}\nprint(selection.tolist(), solution)\n`;
-}
-
 /** Lines that build the same data and call `am.predict` with what differs from its defaults.
  * `start` is W(0), row by row, or its factors.
  * @param {Data} data @param {Settings} settings @param {Start} start @returns {string} */
 export function pythonText(data, settings, start) {
   const { before, init } = startOf(settings, start, data.v.length), options = [...optionsOf(settings), ...init];
   const own = callText("data = am.AttentionData", [["X", data.X], ["z", data.z], ["y", data.y], ["v", data.v]]);
-  const call = settings.method === "steepest" ? steepestText(settings, options)
-    : `${callText("prediction = am.predict", [["", "data"], ...options])}\nprint(prediction)\n`;
+  const call = `${callText("prediction = am.predict", [["", "data"], ...options])}\nprint(prediction)\n`;
   return `${before.includes("torch") ? "import torch\n" : ""}import attnmargin as am\n\n${own}\n${before}${call}`;
 }

@@ -7,11 +7,11 @@ import { attentionAt, readTokens } from "./softmax.js";
 import { sequenceName, tokenName } from "./state.js";
 
 // A token with less attention at the end of a run shares it with others.
-const MIXED = 0.97;
+const MIXED = 0.97, MOST_LISTED = 12;
 
 /** The name of a method. @param {Settings} settings */
 export function methodName(settings) {
-  const pace = settings.normalize ? "" : ", plain steps";
+  const pace = settings.normalize ? "" : " with plain steps";
   if (settings.parameter === "KQ") return `gradient descent on K and Q${pace}`;
   if (settings.method === "mirror") return `ℓp mirror descent, p = ${settings.p}${pace}`;
   if (settings.method === "steepest") {
@@ -32,6 +32,7 @@ export function selectionWords(state, selection) {
 
 /** @param {string[]} names */
 export function listed(names) {
+  if (names.length > MOST_LISTED) names = [...names.slice(0, MOST_LISTED - 1), `${names.length - MOST_LISTED + 1} more`];
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
 }
 

@@ -10,7 +10,7 @@ import { tokenSplit } from "./tokengraph.js";
 /** @typedef {{attention: ArrayLike<number>[]}} SentenceFrame */
 
 /** Most sentences, and most words of one. */
-export const SENTENCES_MOST = 6;
+export const SENTENCES_MOST = 8;
 export const SENTENCES_WORDS = 12;
 
 /** The six reviews of the demo. @type {Sentence[]} */

@@ -3,6 +3,7 @@
 /** @import { State } from "./state.js" */
 /** @import { View } from "./view.js" */
 /** @import { StartMap } from "./starts.js" */
+import { isProvable } from "./guarantee.js";
 import { solveNorm } from "./norms.js";
 import { growStartMap, newStartMap } from "./starts.js";
 import { dot, fromDisc } from "./view.js";
@@ -68,6 +69,12 @@ export function growMap(own, milliseconds) {
   return true;
 }
 
+/** 2 is proved, 1 seen; a start far out has all attention on its tokens long before they change: where there are
+ * proofs, what has none is open. @param {StartMap} map @param {number} cell */
+function levelOf({ level, settings }, cell) {
+  return level[cell] === 1 && isProvable(settings) ? 0 : level[cell];
+}
+
 /** @param {StartMap} map @param {number} cells @returns {string} a data URL */
 function painted(map, cells) {
   const canvas = document.createElement("canvas");
@@ -77,17 +84,17 @@ function painted(map, cells) {
   const pixels = pen.createImageData(cells, cells);
   map.end.forEach((selection, cell) => {
     if (selection < 0) return;
-    pixels.data.set([...FILLS[selection % FILLS.length], OPACITY[map.level[cell]]], 4 * cell);
+    pixels.data.set([...FILLS[selection % FILLS.length], OPACITY[levelOf(map, cell)]], 4 * cell);
   });
   pen.putImageData(pixels, 0, 0);
   return canvas.toDataURL();
 }
 
-/** The colours of the selections that starts lead to. @param {GrowingMap} own @returns {{selection: Selection, colour: string, share: number}[]} */
+/** The colours of the selections that starts lead to, as far as they have settled. @param {GrowingMap} own @returns {{selection: Selection, colour: string, share: number}[]} */
 export function mapLegend(own) {
   const counts = own.known.selections.map(() => 0);
-  own.known.end.forEach((k) => { if (k >= 0) counts[k]++; });
-  const total = counts.reduce((a, b) => a + b, 0);
+  own.known.end.forEach((k, cell) => { if (levelOf(own.known, cell)) counts[k]++; });
+  const total = own.known.end.filter((k) => k >= 0).length;
   return own.known.selections.map((selection, k) => ({
     selection, colour: `rgb(${FILLS[k % FILLS.length].join(" ")})`, share: total ? counts[k] / total : 0,
   }));

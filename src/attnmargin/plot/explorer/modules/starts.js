@@ -29,15 +29,6 @@ const RESTS = 3;
  */
 
 /**
- * The plane of starts a E₁ + b E₂, row by row: start j·|a| + k has a[k] and b[j].
- * @param {Matrix} E1 @param {Matrix} E2 @param {number[]} a @param {number[]} b
- * @returns {Matrix[]}
- */
-export function startPlane(E1, E2, a, b) {
-  return b.flatMap((y) => a.map((x) => E1.map((value, j) => x * value + y * E2[j])));
-}
-
-/**
  * Begin a map. With "KQ" each start is factored, K and Q of the same size.
  * @param {Data} data @param {Settings} settings
  * @param {(Matrix | null)[]} starts  none where nothing is to be followed

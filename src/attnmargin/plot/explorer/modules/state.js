@@ -13,6 +13,9 @@
  *   second: Settings | null, start: number[], focus: number, sentences: Sentence[], graph: string}} State
  */
 
+// The largest programs of the spectral, max and nuclear norm that take no more than seconds.
+const WIDEST = 10, LONGEST = 200;
+
 /** @returns {Settings} */
 export function defaultSettings() {
   return {
@@ -43,9 +46,14 @@ export function defaultState() {
   };
 }
 
-/** The width of tokens. @param {Data} data */
-export function widthOf(data) {
-  return data.v.length;
+/**
+ * Settings whose direction these data allow to compute at once, or gradient descent.
+ * @param {Data} data @param {Settings} own @returns {Settings}
+ */
+export function quickSettings({ X, v }, own) {
+  const wide = own.method === "steepest" && v.length > WIDEST;
+  const long = own.parameter === "KQ" && X.flat().length - X.length > LONGEST;
+  return wide || long ? { ...own, method: "gd", parameter: "W" } : own;
 }
 
 /**
@@ -58,9 +66,9 @@ export function tokenName(state, i, t) {
   return state.words?.[i]?.[t] || `${sequenceName(i)}${t + 1}`;
 }
 
-/** @param {number} i */
+/** A, B, …, Z, AA, AB, … @param {number} i @returns {string} */
 export function sequenceName(i) {
-  return String.fromCharCode(65 + i);
+  return (i < 26 ? "" : sequenceName(Math.floor(i / 26) - 1)) + String.fromCharCode(65 + (i % 26));
 }
 
 /**
