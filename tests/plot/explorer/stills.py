@@ -26,6 +26,7 @@ _NEEDLESS = re.compile(
 )
 # Far ends of lines, and digits that nobody sees.
 _DIGITS = re.compile(r"(\d)\.\d+")
+_PLACES = re.compile(r' (?:transform|[xy][12]?|r|points|width|height)="[^"]*"')
 _EMPTY = re.compile(r"></(?:line|circle|path|polygon|polyline|rect|image)>")
 
 
@@ -42,6 +43,7 @@ def still(page: Page, number: int) -> str:
         shown = page.locator("svg.plane").evaluate("own => own.outerHTML")
     plain = _EMPTY.sub("/>", _NEEDLESS.sub("", shown))
     plain = re.sub(r'(?<=points=")[^"]*', lambda own: _thinned(own[0]), plain)
+    plain = _PLACES.sub(lambda own: _DIGITS.sub(r"\1", own[0]), plain)
     return plain.replace("<svg ", '<svg aria-hidden="true" ', 1)
 
 

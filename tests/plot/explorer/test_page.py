@@ -342,7 +342,10 @@ def test_a_run_that_the_page_does_not_know_has_no_explorer() -> None:
     data = am.random_data(2, 3, 2, name="steepest")
     words = name_tokens(data)
     assert "explorer-state" in prediction_explorer(am.predict(data), words)
-    assert prediction_explorer(am.predict(data, method="steepest", norm="max"), words) == ""
+    assert "explorer-state" in prediction_explorer(
+        am.predict(data, method="steepest", norm="max"), words
+    )
+    assert prediction_explorer(am.predict(data, method="steepest", norm="sum"), words) == ""
 
 
 def test_every_step_of_the_tour_works(path: Path, visit: Visiting) -> None:

@@ -18,9 +18,10 @@ _COMMENT = re.compile(r"^[ \t]*//[^\n]*\n|[ \t]*/\*\*[\s\S]*?\*/(?:[ \t]*\n)?", 
 _INDENT = re.compile(r"\n\s+")
 # Blanks around these say nothing, outside of strings and templates; lines with patterns stay whole.
 _BLANKS = re.compile(r" ?([=*,;:{}()\[\]<>&|?!%]+) ?| (/|[+-](?! [+-])) ")
-_STRING = re.compile(r'("(?:[^"\\]|\\.)*"|`(?:[^`$\\{}]|\\.|\$\{[^`{}]*\})*`)')
-# Lines go on after these; no template has several lines.
-_GOES_ON = re.compile(r"(?<=[{;,(\[])\n")
+_FILLED = r"\$\{(?:[^`{}]|\{[^`{}]*\}|`[^`$]*`)*\}"
+_STRING = re.compile(rf'("(?:[^"\\]|\\.)*"|`(?:[^`$\\]|\\.|{_FILLED})*`)')
+# Lines go on after some marks and before others; no template has several lines.
+_GOES_ON = re.compile(r"(?<=[{;,(\[])\n|\n(?=[)}\]?:.&|])")
 _WHOLE = re.compile(r"[`']|(?! / )(?<! )/|/(?! )")
 _STEPS = "TOUR_STEPS = "
 _STYLES = ("style.css", "sentences.css", "nextgraph.css")
