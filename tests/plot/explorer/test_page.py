@@ -155,10 +155,31 @@ def test_contradictions_are_told_and_drawn(path: Path, visit: Visiting) -> None:
     """Without a direction, nothing is drawn in its place."""
     own = visit(path)
     own.page.evaluate(
-        "attnmargin.set({data: {X: [[[1, 0], [1, 0]]], z: [[1, 1]], y: [1], v: [1, 0]}, focus: 0})"
+        "attnmargin.set({data: {X: [[[1, 0], [2, 0]]], z: [[0, 0]], y: [1], v: [1, 0]}, focus: 0})"
     )
-    assert "which cancel each other" in own.page.locator(".direction").inner_text()
+    assert "which cancel each other" in own.page.locator("p.direction").inner_text()
     assert own.page.locator(".margin, .level").count() == 0
+    _quiet(own)
+
+
+def test_a_repeated_word_does_not_contradict_itself(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.evaluate(
+        """attnmargin.set({scene: "sentences", sentences: [
+             {text: "great food and great service", query: 1, label: 1},
+             {text: "dull plot but nice music", query: 1, label: -1}]})"""
+    )
+    margin = float(am.predict(state_data(_state(own))).margin)
+    said = own.page.locator("p.direction").inner_text()
+    assert said.startswith("No W of length one selects “great” and “dull” by more than ")
+    assert f"{margin:.4g}" in said
+    own.page.evaluate(
+        "attnmargin.set({scene: 'plane', words: null, focus: 0, start: [0, 0, 0, 0],"
+        " data: {X: [[[1, 0], [1, 0]]], z: [[1, 1]], y: [1], v: [1, 0]}})"
+    )
+    assert (
+        own.page.locator("p.direction").inner_text() == "There is no other token than A1 to choose."
+    )
     _quiet(own)
 
 

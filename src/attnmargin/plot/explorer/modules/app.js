@@ -11,11 +11,12 @@ import { button, html } from "./dom.js";
 import { makeFiles } from "./files.js";
 import { impliedNorm } from "./guarantee.js";
 import { lookAt } from "./look.js";
-import { solveNorm } from "./norms.js";
+import { solveRowsIn } from "./norms.js";
 import { graphScene } from "./nextgraph.js";
 import { LAST_STEP, frameAt, runTo, startHistories } from "./play.js";
 import { makePlayer } from "./player.js";
 import { makePlaneScene } from "./planescene.js";
+import { tokenRows } from "./rows.js";
 import { directionWords, verdictWords } from "./says.js";
 import { SENTENCES_DEFAULT, sentencesData, sentencesScene } from "./sentences.js";
 import { defaultSettings, defaultState, quickSettings } from "./state.js";
@@ -105,7 +106,7 @@ export function mountExplorer(root, options = {}) {
   /** The direction that a run turns to. */
   const targetOf = (/** @type {number} */ r, /** @type {Selection} */ selection) => {
     const settings = r && state.second ? state.second : state.settings;
-    const known = r === 0 && String(selection) === String(look.shown) ? look.solution : solveNorm(state.data, selection, impliedNorm(settings));
+    const known = r === 0 && String(selection) === String(look.shown) ? look.solution : solveRowsIn(impliedNorm(settings), tokenRows(state.data, selection, false), state.data.z);
     return known.status === "infeasible" ? null : known.W;
   };
   const drawVerdict = () => {

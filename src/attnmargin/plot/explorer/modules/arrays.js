@@ -52,7 +52,7 @@ function numbers(arrays, name, shape, counts = () => true) {
     throw new Error(`${name} has the ${shapeWords(array.shape)}; this page needs ${shapeWords(shape)}.`);
   }
   const values = Array.from(array.values);
-  if (!values.every((x, at) => Number.isFinite(x) || !counts(at))) throw new Error(`${name} holds a number that is not finite.`);
+  if (!values.every((x, at) => Math.abs(x) <= 1e100 || !counts(at))) throw new Error(`${name} holds a number that is not finite, or above 1e100.`);
   return values;
 }
 
@@ -64,10 +64,10 @@ function sizesOf(arrays) {
   if (X.shape.length < 3 || X.shape.includes(0)) throw new Error(`X has the ${shapeWords(X.shape)}; it needs (n, T, d).`);
   if (z.shape.length > 2) throw new Error(`z has the ${shapeWords(z.shape)}: this page shows one query per sequence.`);
   const [n, T, d] = X.shape;
-  if (n * T > TOKENS || d > WIDTH) {
-    throw new Error(`X has the ${shapeWords(X.shape)}; this page shows at most ${TOKENS} tokens in all, of width at most ${WIDTH}.`);
+  const most = Math.min(TOKENS, Math.floor(WORK / Math.min(d, WIDTH) ** 2));
+  if (n * T > most || d > WIDTH) {
+    throw new Error(`X has the ${shapeWords(X.shape)}; this page shows at most ${most} tokens in all, of width at most ${WIDTH}.`);
   }
-  if (n * T * d * d > WORK) throw new Error(`X has the ${shapeWords(X.shape)}; this page shows at most ${Math.floor(WORK / (d * d))} tokens of width ${d}.`);
   return { n, T, d };
 }
 

@@ -6,7 +6,7 @@
 /** @import { Ending } from "./prediction.js" */
 import { contradiction } from "./frobenius.js";
 import { impliedNorm } from "./guarantee.js";
-import { solveNorm } from "./norms.js";
+import { solveNorm, solveRowsIn } from "./norms.js";
 import { predictRun } from "./prediction.js";
 import { optimalTokens, scores, tokenRows } from "./rows.js";
 import { localSelections } from "./selections.js";
@@ -63,8 +63,8 @@ export function lookAt(state, asked, budget) {
   const kinds = state.second ? [state.settings, state.second] : [state.settings];
   const endings = kinds.map((own) => predictRun(data, runSettings(state, own), budget, solveNorm));
   const shown = asked ?? endings[0].selection;
-  const solution = solveNorm(data, shown, impliedNorm(state.settings));
-  const rows = tokenRows(data, shown);
+  const rows = tokenRows(data, shown, false);
+  const solution = solveRowsIn(impliedNorm(state.settings), rows, data.z);
   const support = data.X.map((tokens) => tokens.map(() => false));
   solution.support.forEach((holds, m) => {
     if (holds) support[rows.sequence[m]][rows.other[m]] = true;

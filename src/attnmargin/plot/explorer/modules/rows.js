@@ -70,15 +70,16 @@ export function optimalTokens(data) {
  * The rows of a selection, sequence after sequence: the selected token beats each other by one.
  * @param {Data} data
  * @param {Selection} selection
+ * @param {boolean} [copies]  false leaves out tokens that equal the selected one: attention is theirs together
  * @returns {Rows}
  */
-export function tokenRows(data, selection) {
+export function tokenRows(data, selection, copies = true) {
   /** @type {Rows} */
   const rows = { left: [], query: [], sequence: [], token: [], other: [] };
   data.X.forEach((tokens, i) => {
     const own = tokens[selection[i]];
     tokens.forEach((x, t) => {
-      if (t === selection[i]) return;
+      if (t === selection[i] || (!copies && String(x) === String(own))) return;
       rows.left.push(Float64Array.from(own, (value, c) => value - x[c]));
       rows.query.push(i);
       rows.sequence.push(i);
