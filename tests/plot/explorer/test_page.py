@@ -140,6 +140,40 @@ def test_the_map_of_starts_names_what_they_lead_to(path: Path, visit: Visiting) 
     _quiet(own)
 
 
+def test_the_map_has_the_colours_of_its_legend(path: Path, visit: Visiting) -> None:
+    """The start in the middle has the colour of what training from zero selects."""
+    own = visit(path)
+    own.page.locator(".tour .chip").nth(2).click()
+    own.page.wait_for_function("document.querySelectorAll('.legend .box').length > 1")
+    seen = own.page.evaluate(
+        """async () => {
+             const image = new Image();
+             image.src = document.querySelector("image.map").getAttribute("href");
+             await image.decode();
+             const pen = document.createElement("canvas").getContext("2d");
+             pen.drawImage(image, 0, 0);
+             return [...pen.getImageData(image.width >> 1, image.height >> 1, 1, 1).data];
+           }"""
+    )
+    end = own.page.locator(".choices .chip.end").inner_text().split(" ·")[0]
+    box = own.page.locator(".plane-scene .legend > span").filter(has_text=end).locator(".box")
+    colour = box.evaluate("(box) => box.style.background.match(/\\d+/g).map(Number)")
+    assert seen[:3] == pytest.approx(colour, abs=3)  # colours are stored times their opacity
+
+
+def test_curves_fall_as_the_loss_does(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.locator(".player input").first.fill("2")
+    own.page.wait_for_function(
+        "parseInt(document.querySelector('.player output').textContent) > 90"
+    )
+    for k in range(2):
+        points = own.page.locator(".curve").nth(k).locator("polyline").get_attribute("points")
+        places = [[float(x) for x in pair.split(",")] for pair in str(points).split()]
+        assert places[-1][0] > places[0][0]
+        assert places[-1][1] > places[0][1] + 20  # down the screen
+
+
 def test_what_has_not_settled_leads_nowhere(path: Path, visit: Visiting) -> None:
     own = visit(path)
     own.page.locator(".tour .chip").nth(2).click()
