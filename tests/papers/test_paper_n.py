@@ -55,6 +55,17 @@ def test_unknown_trials_reach_nothing() -> None:
     assert found.tolist() == [1, -1]
 
 
+def test_exceptions_are_listed() -> None:
+    arrays = {
+        "relative": np.array([[0.9, 0.1, 0.1, 0.2, 0.3], [np.nan] * 5, [0.5, 0.7, 0.0, 0.0, 0.0]]),
+        "feasible": np.array([True, False, True]),
+    }
+    results = dict.fromkeys(attention.RUNS, arrays)
+    found = [own for own in attention.exceptions(results) if own["run"] == "W-fro"]
+    assert [(own["trial"], own["nearest"]) for own in found] == [(2, "spectral")]
+    assert found[0]["shares"]["spectral"] == 0.7
+
+
 def test_a_short_run_comes_closest_in_its_own_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_STEPS", 300)
     experiment = find("N:attention")

@@ -1,8 +1,13 @@
 """N:attention: which norm each method reaches on softmax attention, where nothing is proved."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from attnmargin.base.files import write_whole
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.norms import as_norm
@@ -108,8 +113,30 @@ def _pictures(results: Results) -> list[Picture]:
     return [Picture(name="attention", caption=caption, panels=panels, columns=4)]
 
 
+def exceptions(results: Results) -> list[dict[str, Any]]:
+    """List the trials of claimed methods that come closest to another norm than their own.
+
+    Trial k is member k of ``random_data(6, 8, 10, trials=50, name="N:attention", seed=seed)``.
+    """
+    found = []
+    for key in _CLAIMED:
+        arrays, own = results[key], RUNS[key][2]
+        trials = np.flatnonzero(arrays["feasible"])
+        for trial, k in zip(trials.tolist(), reached(arrays).tolist(), strict=True):
+            if k != NORMS.index(own):
+                shares = dict(zip(NORMS, arrays["relative"][trial].tolist(), strict=True))
+                nearest = NORMS[k] if k >= 0 else None
+                found.append({"run": key, "trial": trial, "nearest": nearest, "shares": shares})
+    return found
+
+
+def _files(results: Results, folder: Path) -> list[Path]:
+    text = json.dumps(exceptions(results), indent=1) + "\n"
+    return [write_whole(folder / "exceptions.json", lambda stream: stream.write(text.encode()))]
+
+
 EXPERIMENTS = (
     Experiment("N:attention", "The norm that each method reaches on attention", 50,
                tuple(Point(key, {"run": key}) for key in RUNS),
-               _run, _claims, _pictures, measurements=_measurements),
+               _run, _claims, _pictures, measurements=_measurements, files=_files),
 )  # fmt: skip

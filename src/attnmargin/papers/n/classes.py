@@ -18,6 +18,8 @@ from attnmargin.plot.panels import GREY, Panel, Picture, Series
 from attnmargin.training.methods import Adam, Decaying, Method, Steepest
 
 _STEPS, _RECORD = 2000, 50
+# Examples per class, and fewer for the longer runs with momentum.
+_PER, _FEW = 50, 10
 # Much momentum is late: it forgets more slowly than gradients fall, until rates are small.
 _MOMENTUM_STEPS = 10_000
 NAMES = {"fro": "Frobenius", "spectral": "spectral", "max": "max"}
@@ -36,12 +38,13 @@ def _method(name: str, momentum: float = 0.0) -> Method:
 def _run(task: Task) -> Arrays:
     name, momentum = task.settings["method"], task.settings["momentum"]
     steps = task.settings["steps"]
-    classes = random_classes(task.trials, task.seed)
+    per = task.settings["per"]
+    classes = random_classes(task.trials, task.seed, per=per)
     run = classes.train(_method(name, momentum), task.progress, steps=steps, record=_RECORD,
                         lr=Decaying(_RATES[name]))  # fmt: skip
     gaps = {}
     for norm in task.settings["norms"]:
-        largest = largest_margins(task.trials, task.seed, norm)
+        largest = largest_margins(task.trials, task.seed, norm, per)
         gaps[norm] = 1.0 - classes.margin(run.W, norm)[1:] / largest
     return {norm: gap.mT.numpy() for norm, gap in gaps.items()}
 
@@ -97,7 +100,7 @@ def _pictures(results: Results) -> list[Picture]:
         panels.append(Panel(title=f"{words} margin", axes=("step", "gap to the largest margin"),
                             series=curves, logarithmic=(True, True)))  # fmt: skip
     caption = (
-        "Linear classifiers of 15 classes, 150 examples of 25 features, normalised steps of length "
+        f"Linear classifiers of 15 classes, {15 * _PER} examples of 25 features, steps of length "
         "η₀ t^(-1/2): how far the margin in each norm is from the largest one. Only the method "
         "of the norm closes the gap."
     )
@@ -134,8 +137,8 @@ def _momentum_pictures(results: Results) -> list[Picture]:
         for norm, words in NAMES.items()
     ]  # fmt: skip
     caption = (
-        "The same classifiers with momentum before the steepest direction: the margin is the same "
-        "in the end, but much momentum is late."
+        f"Classifiers with {15 * _FEW} examples, momentum before the steepest step: the margin "
+        "is the same in the end, but much momentum is late."
     )
     return [Picture(name="momentum", caption=caption, panels=panels, columns=3)]
 
@@ -143,13 +146,13 @@ def _momentum_pictures(results: Results) -> list[Picture]:
 EXPERIMENTS = (
     Experiment("N:classes", "Margins of linear classifiers by method and norm", 5,
                tuple(Point(name, {"method": name, "momentum": 0.0, "norms": tuple(NAMES),
-                                  "steps": _STEPS})
+                                  "steps": _STEPS, "per": _PER})
                      for name in (*NAMES, "adam")),
                _run, _claims, _pictures, measurements=_measurements),
     Experiment("N:momentum", "Momentum keeps the margin", 3,
                tuple(Point(_momentum_key(norm, momentum),
                            {"method": norm, "momentum": momentum, "norms": (norm,),
-                            "steps": _MOMENTUM_STEPS})
+                            "steps": _MOMENTUM_STEPS, "per": _FEW})
                      for norm in NAMES for momentum in _MOMENTA),
                _run, _momentum_claims, _momentum_pictures),
 )  # fmt: skip

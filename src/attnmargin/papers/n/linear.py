@@ -61,12 +61,12 @@ class Classes:
 
 
 @cache
-def largest_margins(trials: int, seed: int, norm: str) -> Tensor:
+def largest_margins(trials: int, seed: int, norm: str, per: int) -> Tensor:
     """Compute the largest margins of :func:`random_classes` in a norm, ``(trials,)``.
 
     One by one: for large problems a batch is no faster.
     """
-    classes = random_classes(trials, seed)
+    classes = random_classes(trials, seed, per=per)
     problem = class_problem(classes.x, classes.y, classes.count)
     return torch.stack([solve(problem[k], norm).raise_for_status().margin for k in range(trials)])
 
