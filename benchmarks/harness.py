@@ -119,6 +119,20 @@ def machine() -> dict[str, Any]:
     }
 
 
+def milliseconds(step: Callable[[], Any], repeats: int) -> float:
+    """Measure the mean time of a step on the GPU, after a few that warm up."""
+    for _ in range(5):
+        step()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    begin.record()
+    for _ in range(repeats):
+        step()
+    end.record()
+    torch.cuda.synchronize()
+    return float(begin.elapsed_time(end)) / repeats
+
+
 def save(record: dict[str, Any], path: Path) -> None:
     text = json.dumps(record, indent=1) + "\n"
     saved = write_whole(path, lambda stream: stream.write(text.encode()))

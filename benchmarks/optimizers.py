@@ -10,29 +10,14 @@ approximate is checked by its singular values. Writes ``results/optimizers.json`
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import attnmargin as am
 from attnmargin.optim.polar import newton_schulz
-from benchmarks.harness import RESULTS, machine, save
+from benchmarks.harness import RESULTS, machine, milliseconds, save
 
 WEIGHTS, MATRICES, SIZE = 256 * 1024 * 1024, 64, 2048
-
-
-def milliseconds(step: Callable[[], Any], repeats: int) -> float:
-    """Measure the mean time of a step on the GPU, after a few that warm up."""
-    for _ in range(5):
-        step()
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda.synchronize()
-    begin.record()
-    for _ in range(repeats):
-        step()
-    end.record()
-    torch.cuda.synchronize()
-    return float(begin.elapsed_time(end)) / repeats
 
 
 def signs() -> dict[str, float]:

@@ -24,26 +24,12 @@ from torch.nn import functional as F
 import attnmargin as am
 from attnmargin.text.batches import Batches
 from attnmargin.text.classifier.transformer import Shape, TextClassifier
-from benchmarks.harness import RESULTS, machine, save
+from benchmarks.harness import RESULTS, machine, milliseconds, save
 
 BATCH, LENGTH, P, RATE = 100, 512, 1.1, 8e-4
 # Texts and epochs of our run, the last of which is timed; and steps of the papers' way.
 TEXTS, EPOCHS, SLOW = 25_000, 3, 10
 WEIGHTS = 256 * 1024 * 1024
-
-
-def _milliseconds(work: Callable[[], object], count: int) -> float:
-    """Per call, after three that warm up."""
-    for _ in range(3):
-        work()
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda.synchronize()
-    first.record()
-    for _ in range(count):
-        work()
-    last.record()
-    torch.cuda.synchronize()
-    return float(first.elapsed_time(last)) / count
 
 
 class PapersModel(nn.Module):
@@ -90,7 +76,7 @@ def papers_way(data: am.text.Pieces) -> float:
         F.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum").backward()
         papers_update(parameters)
 
-    return _milliseconds(step, SLOW)
+    return milliseconds(step, SLOW)
 
 
 def our_way(data: am.text.Pieces) -> float:
@@ -120,9 +106,9 @@ def updates() -> dict[str, float]:
         "SGD, fused": lambda: torch.optim.SGD([w], lr=1e-3, fused=True),
         "AdamW, fused": lambda: torch.optim.AdamW([w], lr=1e-3, fused=True),
     }  # fmt: skip
-    found = {"copy": _milliseconds(lambda: copy.copy_(w), 50)}
+    found = {"copy": milliseconds(lambda: copy.copy_(w), 50)}
     for name, make in makers.items():
-        found[name] = _milliseconds(make().step, 50)
+        found[name] = milliseconds(make().step, 50)
     for name, value in found.items():
         print(f"{name:<34} {value:6.2f} ms")
     return found
