@@ -30,7 +30,8 @@ def classes(key: str) -> Arrays:
 
 
 def momentum(key: str) -> Arrays:
-    norm = key.split("-")[0]
+    method = key.split("-")[0]
+    norm = "max" if method == "adam" else method
     return {norm: _falling(norm, True)}
 
 

@@ -26,21 +26,23 @@ NAMES = {"fro": "Frobenius", "spectral": "spectral", "max": "max"}
 # The first rate of η_t = η₀ t^{-1/2}, for weights that are long enough at the end.
 _RATES = {"fro": 3.0, "spectral": 1.0, "max": 0.2, "adam": 0.2}
 _MOMENTA = (0.0, 0.5, 0.9, 0.98)
+# Adam's ε is absolute: gradients that fall below it move nothing.
+_EPSILONS = (0.0, 1e-8, 1e-4)
 # The slope of log gap against log steps is taken from this step on; the theory bounds it by −1/2.
 _FROM, _SLOPE, _NEAR, _SAME = 500, -0.4, 0.1, 0.02
 
 
-def _method(name: str, momentum: float = 0.0) -> Method:
+def _method(name: str, momentum: float = 0.0, eps: float = 0.0) -> Method:
     # β₂ = 0.99 forgets fast enough for this number of steps; 0.999 would not.
-    return Adam((0.9, 0.99), eps=0.0) if name == "adam" else Steepest(name, momentum)
+    return Adam((0.9, 0.99), eps=eps) if name == "adam" else Steepest(name, momentum)
 
 
 def _run(task: Task) -> Arrays:
-    name, momentum = task.settings["method"], task.settings["momentum"]
-    steps = task.settings["steps"]
+    name, steps = task.settings["method"], task.settings["steps"]
+    method = _method(name, task.settings["momentum"], task.settings.get("eps", 0.0))
     per = task.settings["per"]
     classes = random_classes(task.trials, task.seed, per=per)
-    run = classes.train(_method(name, momentum), task.progress, steps=steps, record=_RECORD,
+    run = classes.train(method, task.progress, steps=steps, record=_RECORD,
                         lr=Decaying(_RATES[name]))  # fmt: skip
     gaps = {}
     for norm in task.settings["norms"]:
@@ -122,6 +124,14 @@ def _momentum_claims(results: Results) -> list[Claim]:
     return claims
 
 
+def _momentum_measurements(results: Results) -> list[Measurement]:
+    return [
+        Measurement(f"Adam, ε = {eps:g}: gap to the largest max margin",
+                    float(results[f"adam-{eps:g}"]["max"][:, -1].mean()))
+        for eps in _EPSILONS
+    ]  # fmt: skip
+
+
 def _momentum_pictures(results: Results) -> list[Picture]:
     panels = [
         Panel(
@@ -150,9 +160,13 @@ EXPERIMENTS = (
                      for name in (*NAMES, "adam")),
                _run, _claims, _pictures, measurements=_measurements),
     Experiment("N:momentum", "Momentum keeps the margin", 3,
-               tuple(Point(_momentum_key(norm, momentum),
-                           {"method": norm, "momentum": momentum, "norms": (norm,),
-                            "steps": _MOMENTUM_STEPS, "per": _FEW})
-                     for norm in NAMES for momentum in _MOMENTA),
-               _run, _momentum_claims, _momentum_pictures),
+               (*(Point(_momentum_key(norm, momentum),
+                        {"method": norm, "momentum": momentum, "norms": (norm,),
+                         "steps": _MOMENTUM_STEPS, "per": _FEW})
+                  for norm in NAMES for momentum in _MOMENTA),
+                *(Point(f"adam-{eps:g}",
+                        {"method": "adam", "momentum": 0.0, "eps": eps, "norms": ("max",),
+                         "steps": _MOMENTUM_STEPS, "per": _FEW})
+                  for eps in _EPSILONS)),
+               _run, _momentum_claims, _momentum_pictures, measurements=_momentum_measurements),
 )  # fmt: skip
