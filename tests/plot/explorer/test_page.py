@@ -16,6 +16,7 @@ from attnmargin.plot.explorer.bundle import bundled, tour_steps
 from attnmargin.plot.explorer.state import explorer_state, state_data
 from attnmargin.prediction.words import name_tokens
 from attnmargin.report.pages.explorer import prediction_explorer, write_explorer
+from attnmargin.report.pages.prediction import write_prediction
 from tests.browser import Visit
 
 Visiting = Callable[..., Visit]
@@ -115,6 +116,28 @@ def test_play_steps_and_the_slider(path: Path, visit: Visiting) -> None:
     run = am.train(state_data(_state(own)), steps=9999, record=9999)
     W = torch.tensor(frames[0][1], dtype=torch.float64).reshape(2, 2)
     assert float((W - run.W[-1]).norm() / run.W[-1].norm()) < 1e-2  # drawn from a record nearby
+    _quiet(own)
+
+
+def test_a_far_step_is_reached_in_the_end(path: Path, visit: Visiting) -> None:
+    own = visit(path)
+    own.page.locator(".player input").first.fill("6")
+    own.page.wait_for_function(
+        "document.querySelector('.player output').textContent === '999,999'", timeout=60_000
+    )
+    own.page.get_by_role("button", name="back to the start").click()
+    assert _step(own) == 0
+    own.page.wait_for_timeout(100)
+    assert _step(own) == 0
+    _quiet(own)
+
+
+def test_a_loss_that_is_not_in_the_list_is_shown(visit: Visiting, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    data = am.AttentionData([[[1.0, 0.2], [0.3, 0.9]]], [[1.0, 1.0]], [1], [0.6, 0.1])
+    write_prediction(page, am.predict(data, loss="log", steps=100))
+    own = visit(page)
+    assert own.page.locator(".controls select").nth(1).input_value() == "log"
     _quiet(own)
 
 

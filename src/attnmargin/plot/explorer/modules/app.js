@@ -53,7 +53,7 @@ export function mountExplorer(root, options = {}) {
   let look;
   /** @type {History[]} */
   let histories;
-  let step = 0, waiting = false, before = 0, told = "";
+  let step = 0, goal = 0, waiting = false, before = 0, told = "";
   /** @type {((state: State) => void)[]} */
   const watchers = [];
 
@@ -64,7 +64,7 @@ export function mountExplorer(root, options = {}) {
     state = withData({ ...state, ...part }, part);
     if (!rest && !onlyView(part)) {
       player.play(player.playing() && !part.data);
-      step = 0;
+      step = goal = 0;
     }
     refresh(!dragging, onlyView(part) && !rest);
     if (!dragging) for (const seen of watchers) seen(state);
@@ -120,10 +120,14 @@ export function mountExplorer(root, options = {}) {
       return html("p", { class: `verdict ${words.kind}` }, html("strong", {}, mark + words.headline), ` ${words.why}`);
     }), html("p", { class: "direction" }, way));
   };
+  /** Go to a step; what is far takes several frames. */
   const seek = (/** @type {number} */ wanted) => {
-    step = wanted;
-    for (const own of histories) runTo(own, step, 400);
-    step = Math.min(step, ...histories.map((own) => own.run.step));
+    goal = wanted;
+    approach(50);
+  };
+  const approach = (/** @type {number} */ milliseconds) => {
+    for (const own of histories) runTo(own, goal, milliseconds / histories.length);
+    step = Math.min(goal, ...histories.map((own) => own.run.step));
     draw();
   };
   /** Ask for a frame if something moves. */
@@ -139,9 +143,10 @@ export function mountExplorer(root, options = {}) {
     if (player.playing()) {
       const wanted = player.next(step, passed);
       for (const own of histories) runTo(own, wanted, 10 / histories.length);
-      step = Math.min(wanted, ...histories.map((own) => Math.max(own.run.step, step)));
+      goal = step = Math.min(wanted, ...histories.map((own) => Math.max(own.run.step, step)));
       draw();
-    } else if (state.scene === "plane") {
+    } else if (step < goal) approach(12);
+    else if (state.scene === "plane") {
       const { changed, left } = plane.grow(12);
       if (changed) draw();
       else if (left) soon();

@@ -54,6 +54,7 @@ export function makeControls(title, change) {
       power.element.hidden = settings.method !== "mirror";
       power.show(Math.log(settings.p / P_LOW) / Math.log(P_HIGH / P_LOW), String(settings.p));
       rate.show(Math.log10(settings.lr), String(settings.lr));
+      if (![...loss.input.options].some((own) => own.value === settings.loss)) loss.input.append(new Option(settings.loss));
       loss.input.value = settings.loss;
       unit.checked = settings.normalize;
     },
