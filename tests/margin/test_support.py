@@ -150,3 +150,14 @@ def test_rows_that_may_share_their_multipliers_are_in_doubt() -> None:
     solution = am.solve(am.token_problem(X, z, [1, 2, 0]), 10)
     assert not bool(solution.support[3])
     assert bool(solution.doubtful[3])
+
+
+def test_a_row_with_a_small_multiplier_may_be_slack() -> None:
+    """Interior points end with a multiplier of 8e-7 on a row whose slack is 4e-9."""
+    X = [[[-1, -1, -1], [0, -1, 2], [2, -1, 2]], [[0, 0, -1], [0, -2, -2], [1, 2, 1]]]
+    data = am.AttentionData(
+        torch.tensor(X).double(), [[2, 0, -2], [2, 1, -2]], [1, -1], [1.0, 0.0, -1.0]
+    )
+    found = am.selections.locality(data, [0, 2], 1.1)
+    assert found.solution.support.tolist() == [True, False, True, False]
+    assert bool(found.local)
