@@ -29,8 +29,8 @@ _SHARP = 1e-12
 _CLOSE = 1e-5
 # Interior solutions whose held rows are nearer to dependent than this may share their multipliers.
 _DEPENDENT = 1e6
-# Largest relative slack of a held row in a polished solution, as a share of its relative multiplier:
-# a row with a small one may have a slack of its own.
+# Largest relative slack of a held row in a polished solution, as a share of its multiplier: a row
+# with a small one may have a slack of its own.
 _LOOSE = 1e-8
 # Relative error of a nuclear solution, the root of its gap.
 _NUCLEAR = 1e-6
