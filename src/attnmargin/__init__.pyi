@@ -6,6 +6,7 @@ from . import models as models
 from . import optim as optim
 from . import plot as plot
 from . import selections as selections
+from . import sweeps as sweeps
 from . import text as text
 from . import theory as theory
 from .attention import heads as heads
@@ -55,6 +56,8 @@ from .solvers.comparison import margins as margins
 from .solvers.entry import solve as solve
 from .solvers.path import solve_path as solve_path
 from .solvers.sequences.entry import solve_sequences as solve_sequences
+from .sweeps.entry import collect as collect
+from .sweeps.entry import sweep as sweep
 from .training import measures as measures
 from .training import methods as methods
 from .training.flow import gradient_flow as gradient_flow

@@ -1,0 +1,1 @@
+"""Engines: where the points of a sweep are computed."""
