@@ -1,6 +1,7 @@
 """The command reproduce."""
 
 import json
+from itertools import pairwise
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -25,9 +26,24 @@ def test_reproduce_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_p
     assert "![Logistic regression beside attention](fig3/fig3.png)" in summary
     listed = json.loads(command(capsys, "reproduce", "--list", "--json")[1])
     assert len(listed["figures"]) == len(experiments())
+    assert {figure["paper"] for figure in listed["figures"]} == set(listed["papers"])
     code, out, err = command(capsys, "reproduce", "B:fig0", "--out", tmp_path)
     assert (code, out) == (2, "")
     assert err.startswith("attnmargin: figure: got 'B:fig0'")
+
+
+def test_the_list_has_one_line_per_figure_under_its_paper(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = command(capsys, "reproduce", "--list")[1].splitlines()
+    papers = [k for k, line in enumerate(lines) if not line.startswith(" ")]
+    assert len(lines) == len(papers) + len(experiments())
+    assert lines[0] == "A  Transformers as Support Vector Machines"
+    title = "Paths of descent and SVM directions in the plane (1 trial × 2 points)"
+    assert lines[1].split(maxsplit=1) == ["A:fig1", title]
+    for first, end in pairwise([*papers, len(lines)]):
+        own = {line.split()[0].split(":")[0] for line in lines[first + 1 : end]}
+        assert own == {lines[first].split()[0]}
 
 
 def test_figures_of_reviews_need_their_data(

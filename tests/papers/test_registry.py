@@ -1,6 +1,6 @@
 """The names of the figures."""
 
-from attnmargin.papers.registry import names_of
+from attnmargin.papers.registry import PAPERS, experiments, names_of
 
 
 def test_names_of_a_paper() -> None:
@@ -10,3 +10,7 @@ def test_names_of_a_paper() -> None:
     more = {"A:fig7-penalty", "A:sec7", "A:sec9", "A:path", "A:conjecture"}
     assert set(names) == figures | more
     assert names_of(["A:fig7", "A:fig7"]) == ["A:fig7"]
+
+
+def test_every_paper_has_a_title() -> None:
+    assert {experiment.paper for experiment in experiments().values()} <= set(PAPERS)

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.words import counted
 from attnmargin.cli.console import named_progress_bar, print_json
 from attnmargin.cli.options import FOLDER, Command, OneOf, as_json
 from attnmargin.report.numbers import short
@@ -56,22 +57,33 @@ COMMANDS = (reproduce,)
 
 
 def _print_list(as_json: bool) -> None:
-    """Print all figures with their titles and trial counts."""
-    from attnmargin.papers.registry import experiments
+    """Print all figures, one line each, under the title of their paper."""
+    from attnmargin.papers.registry import PAPERS, experiments
 
-    known = experiments()
+    known = list(experiments().values())
+    papers = dict.fromkeys(experiment.paper for experiment in known)
     if as_json:
-        print_json({"figures": [_entry(experiment) for experiment in known.values()]})
+        titles = {paper: PAPERS[paper] for paper in papers}
+        print_json({"papers": titles, "figures": [_entry(experiment) for experiment in known]})
         return
-    table = Table("figure", "title", "trials per point", "points")
-    for name, experiment in known.items():
-        counts = f"{experiment.trials} {experiment.unit}", str(len(experiment.points))
-        table.add_row(name, experiment.title, *counts)
-    Console().print(table)
+    wide = max(len(experiment.name) for experiment in known)
+    for paper in papers:
+        click.secho(f"{paper}  {PAPERS[paper]}", bold=True)
+        for experiment in known:
+            if experiment.paper == paper:
+                line = f"   {experiment.name:<{wide}}  {experiment.title} ({_counts(experiment)})"
+                click.echo(line)
+
+
+def _counts(experiment: Any) -> str:
+    single = experiment.trials == 1
+    unit = experiment.unit.removesuffix("s") if single else experiment.unit
+    return f"{experiment.trials} {unit} × {counted(len(experiment.points), 'point')}"
 
 
 def _entry(experiment: Any) -> dict[str, Any]:
     return {
+        "paper": experiment.paper,
         "figure": experiment.name,
         "title": experiment.title,
         "trials": experiment.trials,

@@ -1,4 +1,4 @@
-"""All experiments, by name: those of the papers A to D, P, of predictions, and N, of norms."""
+"""All experiments, by name: those of the papers A to D and of papers that build on them."""
 
 from functools import cache
 
@@ -33,6 +33,23 @@ _FILES = (
     *(certified, mirror, starts, rates),
     *(n_attention, classes),
 )
+
+
+# What each letter stands for; a paper is listed as soon as it has an experiment.
+PAPERS = {
+    "A": "Transformers as Support Vector Machines",
+    "B": "Optimizing Attention with Mirror Descent",
+    "C": "Mechanics of Next Token Prediction with Self-Attention",
+    "D": "Attention with Trained Embeddings Provably Selects Important Tokens",
+    "E": "Implicit Optimization Bias of Next-Token Prediction in Linear Models (2402.18551)",
+    "F": "Max-Margin Token Selection in Attention Mechanism (2306.13596)",
+    "G": "Weight Decay Induces Low-Rank Attention Layers (2410.23819)",
+    "H": "Implicit Bias and Fast Convergence Rates for Self-Attention (2402.05738)",
+    "I": "Dynamics of Spontaneous Topic Changes in Next Token Prediction (2501.06382)",
+    "J": "From Self-Attention to Markov Models (2402.13512)",
+    "N": "The norm that each optimiser reaches",
+    "P": "Predictions of runs",
+}
 
 
 @cache

@@ -69,6 +69,11 @@ class Experiment:
     partial: bool = False  # whether it is judged and drawn without the points that are missing
 
     @property
+    def paper(self) -> str:
+        """Letter of the paper."""
+        return self.name.split(":")[0]
+
+    @property
     def store(self) -> str:
         """Name of the experiment that owns the points."""
         return self.source or self.name
