@@ -53,7 +53,6 @@ def test_tokens_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path
     ("content", "words"),
     [
         (b"text,label\nfine,\n", "row 1 without a label"),
-        (b"text,label\na,0\nb,1\nc,2\n", "with 3 classes"),
         (b"text,label\n,1\nb,0\n", "row 1 without text"),
         (b"words,label\na,1\n", "needs a column 'text'"),
         (b"text,label\n\xff\xfe,1\n", "needs text in UTF-8"),

@@ -62,7 +62,6 @@ def test_positive_classes_come_last_and_others_can_be_dropped(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", b"text,label\nx,1\ny,0\nz,2\n", r"3 classes \(0, 1, 2\); needs two classes"),
         ("a.csv", b"text,label\nx,1\n", r"1 class \(1\)"),
         ("a.csv", b"text,label\nx,1\ny,\n", "row 2 without a label; needs labelled rows"),
         ("a.csv", b"text,label\n ,1\ny,0\n", "row 1 without text"),
@@ -86,6 +85,23 @@ def test_missing_files_and_empty_folders_get_one_sentence(tmp_path: Path) -> Non
         am.text.read_corpus(tmp_path / "none.csv")
     with pytest.raises(am.InputError, match=r"needs pos/\*.txt and neg/\*.txt"):
         am.text.read_corpus(tmp_path)
+
+
+def test_more_than_two_classes(tmp_path: Path) -> None:
+    path = tmp_path / "stars.csv"
+    path.write_text("text,label\na,10\nb,9\nc,2\nd,9\n")
+    own = am.text.read_corpus(path)
+    assert (own.classes, own.labels.tolist()) == (("2", "9", "10"), [2, 1, 0, 1])
+    assert np.bincount(balanced(own).labels).tolist() == [1, 1, 1]
+    nine = own.against("9")
+    assert (nine.classes, nine.labels.tolist()) == (("not 9", "9"), [0, 1, 0, 1])
+    two = am.text.read_corpus(path, drop=["2"])
+    assert two.against("9").classes == ("10", "9")
+    with pytest.raises(am.InputError, match="positive: got '1'; needs one of 2, 9, 10"):
+        own.against("1")
+    path.write_text("\n".join(["text,label", *(f"x,{k}" for k in range(101))]))
+    with pytest.raises(am.InputError, match=r"101 classes \(0, 1, .*; needs 2 to 100 classes"):
+        am.text.read_corpus(path)
 
 
 def test_balanced_corpora_have_as_many_texts_of_either_class() -> None:

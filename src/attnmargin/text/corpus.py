@@ -1,4 +1,4 @@
-"""Corpus: labelled texts of two classes, from tables and folders."""
+"""Corpus: labelled texts of two or more classes, from tables and folders."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
@@ -19,16 +19,18 @@ from attnmargin.base.words import counted
 Row = dict[str, Any]
 _NEEDS = "a file of texts"
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
+# With more distinct labels, the column is hardly one of classes.
+_MOST_CLASSES = 100
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus(Summarised):
-    """n texts with labels 0 and 1; ``classes`` holds the names of the labels."""
+    """n texts with labels 0, 1, …; ``classes`` holds the names of the labels."""
 
     texts: list[str]
     labels: NDArray[np.int64]  # (n,)
-    classes: tuple[str, str]
+    classes: tuple[str, ...]  # of two, the positive one is last
     splits: list[str] | None = None  # one per text, such as "train" and "test"
 
     def summary(self) -> dict[str, str]:
@@ -44,6 +46,22 @@ class Corpus(Summarised):
         places = [int(i) for i in keep]
         splits = None if self.splits is None else [self.splits[i] for i in places]
         return Corpus([self.texts[i] for i in places], self.labels[places], self.classes, splits)
+
+    def against(self, positive: str) -> "Corpus":
+        """Compare one class with the rest, which becomes the negative class.
+
+        Example:
+            >>> import attnmargin as am, numpy as np
+            >>> own = am.text.Corpus(["a", "b", "c"], np.array([0, 1, 2]), ("bad", "fair", "good"))
+            >>> own.against("fair").classes, own.against("fair").labels.tolist()
+            (('not fair', 'fair'), [0, 1, 0])
+        """
+        if positive not in self.classes:
+            raise InputError("positive", repr(positive), f"one of {', '.join(self.classes[:20])}")
+        place = self.classes.index(positive)
+        rest = self.classes[1 - place] if len(self.classes) == 2 else f"not {positive}"
+        labels = (self.labels == place).astype(np.int64)
+        return Corpus(self.texts, labels, (rest, positive), self.splits)
 
     def split(self, name: str) -> "Corpus":
         """Select the texts of one split."""
@@ -109,13 +127,14 @@ def between_lengths(corpus: Corpus, least: int, most: int) -> Corpus:
 
 
 def balanced(corpus: Corpus, seed: int = 0, most: int | None = None) -> Corpus:
-    """Balance the classes by dropping random texts of the larger one.
+    """Balance the classes by dropping random texts of the larger ones.
 
     Args:
-        most: keep at most so many texts of either class; default: as many as the smaller has.
+        most: keep at most so many texts of a class; default: as many as the smallest has.
     """
     rng = np.random.default_rng(seed_of("balance", base=seed))
-    places = [rng.permutation(np.flatnonzero(corpus.labels == label)) for label in (0, 1)]
+    labels = range(len(corpus.classes))
+    places = [rng.permutation(np.flatnonzero(corpus.labels == label)) for label in labels]
     count = min(len(part) for part in places)
     if most is not None:
         check_whole(most=most)
@@ -163,16 +182,25 @@ def _name(value: Any) -> str:
     return str(value).strip()
 
 
-def _classes(raw: list[str], path: Path) -> tuple[str, str]:
-    """Return the two classes, the positive one last."""
-    found = sorted(set(raw))
-    if len(found) != 2:
-        shown = ", ".join(found[:6]) or "none"
+def _classes(raw: list[str], path: Path) -> tuple[str, ...]:
+    """Return the classes in order; of two, the positive one is last."""
+    found = sorted(set(raw), key=_rank)
+    if not 2 <= len(found) <= _MOST_CLASSES:
+        shown = ", ".join(found[:6]) + ", …" * (len(found) > 6) or "none"
         got = f"{path} with {counted(len(found), 'class', 'classes')} ({shown})"
-        raise InputError("file", got, "two classes")
-    first, second = found
-    positive = first.lower() in _POSITIVE and second.lower() not in _POSITIVE
-    return (second, first) if positive else (first, second)
+        raise InputError("file", got, f"2 to {_MOST_CLASSES} classes in the column of labels")
+    if len(found) == 2 and found[0].lower() in _POSITIVE and found[1].lower() not in _POSITIVE:
+        return found[1], found[0]
+    return tuple(found)
+
+
+def _rank(label: str) -> tuple[float, str]:
+    """Sort numbers by size, and words after them."""
+    try:
+        number = float(label)
+    except ValueError:
+        number = np.nan
+    return (number if np.isfinite(number) else np.inf), label
 
 
 def _table(delimiter: str) -> Callable[[Path], Iterator[Row]]:

@@ -53,7 +53,7 @@ def train_corpus(
     """Split a corpus, train a classifier on one part, and test it on the other.
 
     Args:
-        shape: the arguments of :class:`Shape`, except the vocabulary.
+        shape: the arguments of :class:`Shape`, except the vocabulary and the classes.
         vocabulary: a WordPiece file; the words of the training texts by default.
         share: fraction of texts for the test, unless the corpus has a column ``split``.
         out: a folder for checkpoints, from which a stopped run resumes.
@@ -62,6 +62,6 @@ def train_corpus(
     words: Path | list[str] = vocabulary or word_list(train.texts, _LEAST)
     cache = None if out is None else out / "cache"
     first, second = (word_pieces(part, words, shape["length"], cache) for part in (train, test))
-    sizes = Shape(len(first.vocabulary), **shape)
+    sizes = Shape(len(first.vocabulary), classes=len(corpus.classes), **shape)
     run = train_text(first, second, sizes, recipe, out=out, device=device, progress=progress)
     return CorpusRun(run, corpus.classes, train, test, second)

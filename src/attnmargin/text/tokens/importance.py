@@ -26,7 +26,7 @@ class TokenImportance(Summarised):
 
     pieces: Pieces
     statistics: TokenStatistics
-    classes: tuple[str, str]
+    classes: tuple[str, ...]
     steps: list[Step]
     empty: int = 0  # texts without any token left
     run: TokenRun | None = None
@@ -150,6 +150,10 @@ def token_importance(corpus: Corpus, cleaning: Cleaning | None = None) -> TokenI
         >>> [found.row(s)["token"] for s in found.ranked("positive", 1)]
         ['superb']
     """
+    if len(corpus.classes) != 2:
+        got = f"none for {len(corpus.classes)} classes ({', '.join(corpus.classes[:6])})"
+        needs = "the one to compare with the rest, or only two classes: drop leaves out the others"
+        raise InputError("positive", got, needs)
     pieces, steps = clean_tokens(corpus, cleaning)
     full = np.flatnonzero(pieces.lengths > 0)
     empty = len(pieces) - len(full)
