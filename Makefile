@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
-		--editable ".[plot,graph,text,sklearn,notebook,ray,dask,models,minilm,verify,bench,dev]"
+		--editable ".[plot,graph,text,sklearn,notebook,ray,dask,models,minilm,verify,bench,dev,release]"
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
 		--no-deps rxnmapper
 	! command -v npm >/dev/null || npm install --silent --no-save --no-package-lock --no-audit \

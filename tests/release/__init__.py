@@ -1,0 +1,1 @@
+"""What ``make release`` does: build, check, install where nothing is, list what comes along."""
