@@ -190,6 +190,18 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("words", [["--help"], ["solve", "FILE"]])
+def test_a_full_disk_behind_standard_output_gets_one_sentence(
+    data_file: Path, words: list[str]
+) -> None:
+    program = [sys.executable, "-m", "attnmargin"]
+    program += [str(data_file) if word == "FILE" else word for word in words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    said = "attnmargin: No space left on device (standard output)\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def lose_ctrl_c() -> None:
     main._interrupt_again(SimpleNamespace(exc_type=KeyboardInterrupt))
     time.sleep(1.0)

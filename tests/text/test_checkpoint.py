@@ -134,3 +134,44 @@ def test_more_epochs_are_the_same_run(tmp_path: Path) -> None:
     found = checkpoint.load(own | {"recipe": asdict(am.text.TokenRecipe(epochs=9))})
     assert found is not None
     assert (found[0]["a"].tolist(), found[1]) == ([1.0, 1.0], [])
+
+
+def own_record(epochs: int, seed: int = 0) -> dict[str, Any]:
+    history = [{"epoch": k + 1.0} for k in range(epochs)]
+    return {"recipe": asdict(am.text.TokenRecipe(seed=seed)), "history": history, "data": "x"}
+
+
+def test_a_process_that_is_behind_does_not_undo_the_epochs_of_another(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.at(tmp_path)
+    checkpoint.save({"a": torch.full((), 3.0)}, own_record(3))
+    checkpoint.save({"a": torch.full((), 2.0)}, own_record(2))
+    found = checkpoint.load(own_record(0))
+    assert found is not None
+    assert (float(found[0]["a"]), len(found[1])) == (3.0, 3)
+    checkpoint.save({"a": torch.full((), 4.0)}, own_record(4))
+    assert json.loads((tmp_path / "run.json").read_text())["history"] == own_record(4)["history"]
+
+
+def test_a_run_that_another_process_began_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.at(tmp_path)
+    checkpoint.save({"a": torch.ones(1)}, own_record(1, seed=1))
+    with pytest.raises(am.InputError, match="a run with another seed"):
+        checkpoint.save({"a": torch.zeros(1)}, own_record(1, seed=2))
+    held, _ = read_tensors(checkpoint.path)
+    assert held["a"].tolist() == [1.0]
+
+
+@BOTH
+def test_a_kill_between_both_files_is_made_good(train: Train, tmp_path: Path) -> None:
+    train(2, tmp_path)
+    newer = (tmp_path / "run.json").read_text()
+    (tmp_path / "run.json").write_text("{}")
+    train(2, tmp_path)
+    assert (tmp_path / "run.json").read_text() == newer
+
+
+def test_a_folder_that_is_removed_meanwhile_gets_one_sentence(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.at(tmp_path / "run")
+    (tmp_path / "run").rmdir()
+    with pytest.raises(am.InputError, match=r"run \(No such file or directory\); needs the folder"):
+        checkpoint.save({"a": torch.ones(1)}, own_record(1))

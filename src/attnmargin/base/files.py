@@ -1,35 +1,40 @@
 """Atomic writes, and checks of paths."""
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.temporary import create_temporary, remove_leftovers
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
-    """Write to a temporary file beside ``path``, then rename it: no partial file is ever seen."""
+    """Write to a temporary file beside ``path``, then rename it: no partial file is ever seen.
+
+    What was written is on the disk before the renaming, so that a power failure too leaves the old
+    file or the new one. Temporary files of processes that were killed are removed.
+    """
     path = Path(path)
     target = check_place(path, "path")
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{path.name[:32]}.")
+        remove_leftovers(target.parent)
+        handle, temporary = create_temporary(target.parent)
     except OSError as error:
         raise _unwritable(error, path, "path") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             write(stream)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
+            stream.flush()
+            os.fsync(handle)
+            os.replace(temporary, target)  # before the lock is lost
     except BaseException as error:
-        with suppress(FileNotFoundError):  # Ctrl-C can come after the renaming
+        with suppress(OSError):  # Ctrl-C can come after the renaming, or the folder be gone
             os.unlink(temporary)
         if isinstance(error, OSError):
-            raise InputError("path", f"{path} ({error.strerror})", "a file to write") from error
+            reason = error.strerror or error
+            raise InputError("path", f"{path} ({reason})", "a file to write") from error
         raise
     return path
 

@@ -64,6 +64,20 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise InputError("file", got, "a whole .safetensors file") from None
 
 
+def read_notes(path: str | Path) -> dict[str, str]:
+    """Read the notes of a file, without its tensors."""
+    try:
+        with Path(path).open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = stream.read(min(size, Path(path).stat().st_size))
+        return dict(json.loads(header).get("__metadata__", {}))
+    except OSError as error:
+        raise InputError("file", f"{path} ({error.strerror})", "a .safetensors file") from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        got = f"{path} ({error!s:.60})"
+        raise InputError("file", got, "a whole .safetensors file") from None
+
+
 def _tensor(data: bytes, entry: dict[str, Any]) -> Tensor:
     first, last = entry["data_offsets"]
     if last > len(data):

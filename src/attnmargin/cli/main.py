@@ -7,7 +7,9 @@ Commands check their arguments before they import anything heavy.
 """
 
 import _thread
+import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -60,17 +62,37 @@ def _interrupt_again(lost: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(lost)
 
 
+def _failed_output(error: OSError) -> int:
+    """Say what went wrong with standard output or a file that nobody guards; return a status.
+
+    A reader that has seen enough, such as ``head``, ends a program without a word, as click has it.
+    """
+    with suppress(OSError, ValueError):  # what is still in the buffer would fail at the very end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 1
+    click.echo(f"attnmargin: {error.strerror or error}{_place(error)}", err=True)
+    return 2
+
+
+def _place(error: OSError) -> str:
+    return " (standard output)" if error.filename is None else f" ({error.filename})"
+
+
 def main() -> None:
     """Run a command; every error is one sentence on standard error."""
     sys.unraisablehook = _interrupt_again
     try:
         code = cli.main(standalone_mode=False)
+        sys.stdout.flush()  # a full disk shows here, not in the last moment of the program
     except click.ClickException as error:
         click.echo(f"attnmargin: {error.format_message()}", err=True)
         code = error.exit_code
     except AttnMarginError as error:
         click.echo(f"attnmargin: {error}", err=True)
         code = 2
+    except OSError as error:
+        code = _failed_output(error)
     except (click.Abort, KeyboardInterrupt):
         code = 130
     sys.exit(code)

@@ -1,5 +1,6 @@
 """Points of several figures, computed side by side in processes."""
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -12,6 +13,7 @@ from typing import Any, final
 import torch
 
 from attnmargin.base.checks import check_whole
+from attnmargin.base.processes import end_with
 from attnmargin.base.progress import NamedProgress
 from attnmargin.papers.engine.reproduce import compute_points, unsaved_points
 from attnmargin.papers.registry import find
@@ -53,8 +55,7 @@ def point_pool(names: Sequence[str], jobs: int, **options: Any) -> Iterator[Poin
     count = min(jobs, len(missing))
     threads = max(torch.get_num_threads() // count, 1)
     others = set(active_children())
-    pool = ProcessPoolExecutor(count, get_context("spawn"), torch.set_num_threads,
-                               (threads,))  # fmt: skip
+    pool = ProcessPoolExecutor(count, get_context("spawn"), _start, (threads, os.getpid()))
     try:
         futures: dict[str, list[Future[list[Path]]]] = {}
         with _interrupts_ignored():
@@ -90,6 +91,11 @@ def _interrupts_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _start(threads: int, parent: int) -> None:
+    torch.set_num_threads(threads)
+    end_with(parent)
 
 
 def _compute(name: str, key: str, options: dict[str, Any]) -> list[Path]:

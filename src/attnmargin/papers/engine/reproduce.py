@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import write_whole
+from attnmargin.base.files import make_folder, write_whole
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.base.progress import NamedProgress
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
@@ -92,7 +92,7 @@ def points_of(
                 needs = "a finished run with the same trials and seed; compute it first"
                 raise InputError("redraw", f"no saved point {path}", needs)
             arrays = _compute(experiment, point, trials, seed, progress, data)
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder, "out")
             write_npz(path, {**arrays, _SETTINGS: np.array(expected)})
         results[point.key] = arrays
     return results
@@ -183,10 +183,7 @@ def unsaved_points(
 
 def _ready(out: str | Path, name: str) -> Path:
     """Create the folder of a figure; return the folder of all results."""
-    try:
-        _folder(Path(out), name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("out", f"{out} ({error.strerror})", "a folder to write to") from error
+    make_folder(_folder(Path(out), name), "out")
     return Path(out)
 
 

@@ -1,9 +1,6 @@
 """The processes of this machine, by joblib."""
 
 import os
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -12,6 +9,7 @@ from typing import Any
 import torch
 
 from attnmargin.base.errors import MissingPackageError
+from attnmargin.base.processes import end_with
 from attnmargin.sweeps.engines.engine import Engine, Item, LostError, Outcome, begin, guarded
 
 # What the processes of one sweep work with: sent to each of them once.
@@ -102,14 +100,7 @@ def _start(work: Callable[[Any], Any], threads: int, parent: int) -> None:
     global _work
     _work = work
     begin(threads)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent was killed, instead of waiting for more work."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os.kill(os.getpid(), signal.SIGKILL)
+    end_with(parent)
 
 
 @contextmanager
