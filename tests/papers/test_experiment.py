@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from attnmargin.base.intervals import share_interval
+from attnmargin.base.intervals import mean_error, share_interval
 from attnmargin.papers.engine.claims import (
     at_least,
     at_most,
@@ -13,7 +13,6 @@ from attnmargin.papers.engine.claims import (
     difference_of,
     largest_of,
     least_of,
-    mean_error,
     mean_of,
     more_than,
     number_of,

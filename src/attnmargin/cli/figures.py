@@ -1,7 +1,7 @@
 """attnmargin reproduce."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -10,8 +10,13 @@ from rich.table import Table
 from attnmargin.base.errors import InputError
 from attnmargin.base.words import counted
 from attnmargin.cli.console import named_progress_bar, print_json
-from attnmargin.cli.options import FOLDER, Command, OneOf, as_json
+from attnmargin.cli.options import FOLDER, Command, OneOf, as_json, places
+from attnmargin.cli.sweeps import engine_of, shard_of
 from attnmargin.report.numbers import short
+
+if TYPE_CHECKING:
+    from attnmargin.sweeps.engines.engine import Engine
+    from attnmargin.sweeps.shards import Shard
 
 _STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
 
@@ -28,7 +33,6 @@ _STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
     help="folder for results; run again to resume",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--jobs", type=int, help="processes; by default all cores at the paper's trials")
 @click.option("--data", type=FOLDER, help="folder of reviews, for the figures that need them")
 @click.option("--redraw", is_flag=True, help="draw and judge what is saved, compute nothing")
 @click.option("--point", "points", multiple=True, help="compute and save this point only; repeat")
@@ -40,17 +44,26 @@ _STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
     show_default=True,
     help="file format of the pictures",
 )
+@places
 @as_json
 def reproduce(
     figures: tuple[str, ...], listing: bool, as_json: bool, points: tuple[str, ...], **options: Any
 ) -> int:
-    """Run FIGURES of the papers (A:fig7, or A for all), and say which claims hold."""
+    """Run FIGURES of the papers (A:fig7, or A for all), and say which claims hold.
+
+    With --shard, compute one part of their points for one of several machines; without it,
+    the finished points are used, judged and drawn.
+    """
     if points and not listing:
         return _run_points(list(figures), points, as_json, options)
     if listing or not figures:
         _print_list(as_json)
         return 0
-    return _run_figures(list(figures), as_json, options)
+    own = {name: options.pop(name) for name in ("engine", "jobs", "address", "shard")}
+    shard = shard_of(own["shard"])
+    if shard.n > 1 and not options["redraw"]:
+        return _run_shard(list(figures), shard, engine_of(own), as_json, options)
+    return _run_figures(list(figures), _engine(own, options), as_json, options)
 
 
 COMMANDS = (reproduce,)
@@ -91,7 +104,7 @@ def _entry(experiment: Any) -> dict[str, Any]:
     }
 
 
-def _run_figures(words: list[str], as_json: bool, options: dict[str, Any]) -> int:
+def _run_figures(words: list[str], engine: "Engine", as_json: bool, options: dict[str, Any]) -> int:
     """Run figures one after the other; return 0 if every claim holds, else 1."""
     from attnmargin.papers.engine.reproduce import reproduce
     from attnmargin.papers.engine.summary import write_summary
@@ -100,8 +113,7 @@ def _run_figures(words: list[str], as_json: bool, options: dict[str, Any]) -> in
 
     records, names = [], _ready_names(words, options)
     own = {name: options[name] for name in ("trials", "out", "seed")}
-    jobs = _processes(options.pop("jobs"), options)
-    with named_progress_bar() as progress, point_pool(names, jobs, **own) as pool:
+    with named_progress_bar() as progress, point_pool(names, engine, **own) as pool:
         for name in names:
             pool.wait(name, progress)
             records.append(reproduce(find(name), progress=progress, **options))
@@ -130,15 +142,29 @@ def _ready_names(words: list[str], options: dict[str, Any]) -> list[str]:
     return names
 
 
-def _processes(jobs: int | None, options: dict[str, Any]) -> int:
-    """Return the number of processes; few trials do not repay their start."""
-    if options["redraw"]:
-        return 1
-    if jobs is not None:
-        return jobs
-    from torch import get_num_threads
+def _engine(own: dict[str, Any], options: dict[str, Any]) -> "Engine":
+    """Return where points are computed; few trials do not repay the start of processes."""
+    few = options["redraw"] or (own["jobs"] is None and options["trials"] is not None)
+    local = own["engine"] == "local"
+    return engine_of({**own, "jobs": 1} if few and local else own)
 
-    return get_num_threads() if options["trials"] is None else 1
+
+def _run_shard(
+    words: list[str], shard: "Shard", engine: "Engine", as_json: bool, options: dict[str, Any]
+) -> int:
+    """Compute one part of the points of figures, and report where they are saved."""
+    from attnmargin.papers.pool import compute_shard
+
+    names = _ready_names(words, options)
+    own = {name: options[name] for name in ("trials", "out", "seed", "data")}
+    with named_progress_bar() as progress:
+        paths = compute_shard(names, shard, engine, progress, **own)
+    if as_json:
+        print_json({"shard": str(shard), "points": [str(path) for path in paths]})
+    else:
+        where = f"{options['out']}; without --shard, the same command judges and draws them"
+        click.echo(f"{len(paths)} points of shard {shard} are saved in {where}")
+    return 0
 
 
 def _run_points(

@@ -23,6 +23,7 @@ from attnmargin.cli import (
     margins,
     prediction,
     solutions,
+    sweeps,
     tokens,
     training,
 )
@@ -49,6 +50,7 @@ for family in (
     tokens,
     heads,
     figures,
+    sweeps,
 ):
     for command in family.COMMANDS:
         cli.add_command(command)

@@ -1,5 +1,6 @@
 """Shared parts of all commands: files checked before the work, and errors that name options."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
 
@@ -109,6 +110,27 @@ power = click.option(
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="print one JSON object and nothing else"
 )
+
+
+def places(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where points are computed, and which part of them."""
+    for option in (
+        click.option("--address", help="of a running Ray or Dask cluster"),
+        click.option(
+            "--shard",
+            help="2/8: the second of eight parts  [in a SLURM array: the part of this task]",
+        ),
+        click.option("--jobs", type=int, help="processes  [all cores]"),
+        click.option(
+            "--engine",
+            type=OneOf("local", "ray", "dask"),
+            default="local",
+            show_default=True,
+            help="processes of this machine, or a cluster",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def _spoken(param: click.Parameter) -> str:

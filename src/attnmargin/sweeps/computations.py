@@ -47,7 +47,7 @@ def train_points(
     norm: str | float | None = None,
     p: float = 2.0,
     lr: float | str = 0.1,
-    init: str | None = None,
+    start: str = "zero",
     steps: int = 2000,
     normalize: bool = True,
     loss: str = "logistic",
@@ -63,7 +63,7 @@ def train_points(
     method = method or implied_method(p)
     run = train(data, parameter, method, norm=norm, p=p, lr=lr, steps=steps, normalize=normalize,
                 loss=loss, penalty=penalty, width=width, record=every or max(steps, 1),
-                init=_start(data, parameter, init, trial_seed), seed=trial_seed)  # fmt: skip
+                init=_start(data, parameter, start, trial_seed), seed=trial_seed)  # fmt: skip
     W = run.W[-1]
     found = {"loss": run.loss[-1], "probability": run.probability[-1],
              "length": torch.linalg.matrix_norm(W), "decided": decided(data, W)}  # fmt: skip
@@ -80,14 +80,14 @@ def predict_points(
     norm: str | float | None = None,
     p: float = 2.0,
     lr: float = 0.1,
-    init: str | None = None,
+    start: str = "zero",
     steps: int = 20_000,
     normalize: bool = True,
     loss: str = "logistic",
     trial_seed: int = 0,
 ) -> dict[str, Any]:
     """Predict what the run selects: verdict, since, best tokens, status, value, margin, gap."""
-    prediction = predict(data, parameter, p, init=_start(data, parameter, init, trial_seed),
+    prediction = predict(data, parameter, p, init=_start(data, parameter, start, trial_seed),
                          lr=lr, normalize=normalize, method=method, norm=norm, steps=steps,
                          loss=loss, seed=trial_seed)  # fmt: skip
     best = (prediction.selection == prediction.best).double()
@@ -216,13 +216,13 @@ def _of_end(data: AttentionData, run: Trajectory, norm: Norm | None) -> dict[str
     return aligned if found.optimal is None else aligned | {"best tokens": found.optimal / data.n}
 
 
-def _start(data: AttentionData, parameter: str, init: str | None, seed: int) -> Any:
+def _start(data: AttentionData, parameter: str, start: str, seed: int) -> Any:
     """Return where a run starts: None, or normal weights of length one in every trial."""
-    if init in (None, "zero"):
+    if start == "zero" or (start == "random" and parameter == "KQ"):  # K, Q start at random
         return None
-    if init != "random" or parameter != "W":
-        needs = "zero, or with parameter W random"
-        raise InputError("init", f"{init!r} with parameter {parameter!r}", needs)
+    if start != "random" or parameter != "W":
+        needs = "zero, or with parameter W or KQ random"
+        raise InputError("start", f"{start!r} with parameter {parameter!r}", needs)
     generator = torch.Generator().manual_seed(seed)
     W = torch.randn(*data.batch_shape, data.d, data.d, generator=generator, dtype=torch.float64)
     return (W / torch.linalg.matrix_norm(W)[..., None, None]).to(data.X)

@@ -79,7 +79,7 @@ def sweep(
     chosen, part = as_engine(engine, jobs), as_shard(shard)
     points, work = points_of(grid), as_work(function, trials, seed)
     check_arguments(work, points)
-    folder, plan = Folder(Path(out)), Plan(work.name, points, trials, seed)
+    folder, plan = Folder(Path(out).absolute()), Plan(work.name, points, trials, seed)
     folder.write_plan(plan)
     task = _Task(work, folder)
     with_marks = part.of(list(zip(points, plan.marks(), strict=True)))

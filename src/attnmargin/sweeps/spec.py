@@ -43,10 +43,15 @@ class Spec:
     seed: int
 
 
-def read_spec(path: str | Path) -> Spec:
-    """Read a specification; files that it names lie relative to it."""
+def read_spec(path: str | Path, trials: int | None = None, seed: int | None = None) -> Spec:
+    """Read a specification; files that it names lie relative to it.
+
+    Args:
+        trials, seed: in place of those in the file.
+    """
     path = check_file(path, needs=_NEEDS)
-    record = _toml(path)
+    own = {"trials": trials, "seed": seed}
+    record = {**_toml(path), **{name: n for name, n in own.items() if n is not None}}
     for key in record:
         if key not in _KEYS:
             raise InputError(f"{path}", f"the key {key!r:.80}", f"keys among {', '.join(_KEYS)}")

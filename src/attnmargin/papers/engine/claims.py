@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from attnmargin.base.intervals import share_interval
-
-# Half the width of a 95 % interval, in standard errors, of many values; of few, Student's.
-_WIDE = 1.96
+from attnmargin.base.intervals import WIDE, share_interval
 
 
 class Judgement(StrEnum):
@@ -38,7 +35,7 @@ class Measured:
         if self.interval is not None:
             return self.interval
         few = self.count is not None and self.count > 1
-        wide = float(stdtrit(self.count - 1, 0.975)) if few and self.count is not None else _WIDE
+        wide = float(stdtrit(self.count - 1, 0.975)) if few and self.count is not None else WIDE
         half = wide * (self.error or 0.0)
         return value - half, value + half
 
@@ -76,7 +73,7 @@ def correlation_of(rank: float, count: int) -> Measured:
     if abs(rank) >= 1.0:
         return Measured(rank, 0.0, count)
     spread = float(np.sqrt((1.0 + rank**2 / 2.0) / (count - 3)))  # of Fisher's z
-    low, high = (float(np.tanh(np.arctanh(rank) + sign * _WIDE * spread)) for sign in (-1, 1))
+    low, high = (float(np.tanh(np.arctanh(rank) + sign * WIDE * spread)) for sign in (-1, 1))
     return Measured(rank, (1.0 - rank**2) * spread, count, (low, high))
 
 
@@ -192,10 +189,3 @@ def _judged(own: Measured, value: float | None, most: float, bound: float) -> Ju
 def finite(value: float | None) -> float | None:
     """Return the value, or None if JSON cannot represent it."""
     return None if value is None or not np.isfinite(value) else float(value)
-
-
-def mean_error(values: NDArray[Any], axis: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Compute the mean, and the half width of its 95 % interval."""
-    count = values.shape[axis]
-    spread = values.std(axis, ddof=1) if count > 1 else np.zeros_like(values.mean(axis))
-    return values.mean(axis), _WIDE * spread / np.sqrt(count)

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.base.intervals import share_interval
-from attnmargin.papers.engine.claims import mean_error
+from attnmargin.base.intervals import mean_error, share_interval
 from attnmargin.plot.panels import Series
 
 

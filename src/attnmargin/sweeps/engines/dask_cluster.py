@@ -9,6 +9,7 @@ from typing import Any
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.sweeps.engines.engine import Engine, Item, LostError, Outcome, begin, guarded
 
+_SILENT = 50  # level of logs
 _AHEAD = 3  # items per worker that are under way or wait
 
 
@@ -36,16 +37,31 @@ def _client(distributed: Any, engine: Engine) -> Iterator[Any]:
     with ExitStack() as stack:
         try:
             if not address:
-                own = {"n_workers": engine.workers, "threads_per_worker": 1, "host": "127.0.0.1",
-                       "dashboard_address": None, "silence_logs": 50}  # fmt: skip
-                cluster = distributed.LocalCluster(**own)
-                address = stack.enter_context(cluster)
+                address = stack.enter_context(_own_cluster(distributed, engine.workers))
             client = stack.enter_context(distributed.Client(address, set_as_default=False))
             stack.enter_context(client.as_current())
-        except (OSError, ValueError, TimeoutError) as error:
+        except (OSError, ValueError, TimeoutError, RuntimeError) as error:
             got = f"{address!r} ({error!s:.120})"
             raise InputError("address", got, "a Dask scheduler") from error
         yield client
+
+
+def _own_cluster(distributed: Any, workers: int | None) -> Any:
+    """Start a cluster on the loopback address.
+
+    Workers are programs of their own, so that a script needs no ``if __name__ == "__main__"``. The
+    scheduler is in this process: workers end when they lose it.
+    """
+    from distributed.deploy.subprocess import SubprocessWorker
+
+    own = {"nthreads": 1, "host": "127.0.0.1", "silence_logs": _SILENT, "dashboard": False}
+    worker = {"cls": SubprocessWorker, "options": {"worker_kwargs": own}}
+    scheduler = {"host": "127.0.0.1", "dashboard": False}
+    return distributed.SpecCluster(
+        workers=dict.fromkeys(range(workers or distributed.system.CPU_COUNT), worker),
+        scheduler={"cls": distributed.Scheduler, "options": scheduler},
+        silence_logs=_SILENT,
+    )
 
 
 def _results(
