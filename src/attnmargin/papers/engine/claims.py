@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from attnmargin.base.intervals import WIDE, share_interval
