@@ -51,7 +51,7 @@ def point_pool(names: Sequence[str], engine: Engine, **options: Any) -> Iterator
         options: ``trials``, ``out`` and ``seed`` as in
             :func:`attnmargin.papers.engine.reproduce.reproduce`.
     """
-    alone = engine.name == "local" and engine.workers == 1
+    alone = engine.name == "local" and engine.jobs == 1
     missing = [] if alone else _missing(_points(names), options)
     if engine.name == "local" and len(missing) < 2:
         missing = []
@@ -103,8 +103,8 @@ def _outcomes(
         yield from ()
         return
     if engine.name == "local":
-        count = min(engine.workers or torch.get_num_threads(), len(points))
-        engine = replace(engine, workers=count, threads=max(torch.get_num_threads() // count, 1))
+        count = min(engine.jobs or torch.get_num_threads(), len(points))
+        engine = replace(engine, jobs=count, threads=max(torch.get_num_threads() // count, 1))
     places = {k: Path(options[k]).absolute() for k in ("out", "data") if options.get(k) is not None}
     work = _Compute({**options, **places})
     yield from run_items(work, enumerate(points), engine, len(points))

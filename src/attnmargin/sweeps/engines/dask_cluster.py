@@ -37,7 +37,7 @@ def _client(distributed: Any, engine: Engine) -> Iterator[Any]:
     with ExitStack() as stack:
         try:
             if not address:
-                address = stack.enter_context(_own_cluster(distributed, engine.workers))
+                address = stack.enter_context(_own_cluster(distributed, engine.jobs))
             client = stack.enter_context(distributed.Client(address, set_as_default=False))
             stack.enter_context(client.as_current())
         except (OSError, ValueError, TimeoutError, RuntimeError) as error:

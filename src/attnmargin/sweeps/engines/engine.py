@@ -22,7 +22,7 @@ class Engine:
 
     Args:
         name: "local" (processes of this machine), "ray" or "dask".
-        workers: how many processes; all cores by default. A cluster that is running has its own.
+        jobs: how many processes; all cores by default. A cluster that is running has its own.
         threads: of each process for linear algebra. With one, the numbers do not depend on the
             machine's cores.
         address: of a Ray or Dask cluster that is running; by default the one that the environment
@@ -31,14 +31,14 @@ class Engine:
     """
 
     name: str = "local"
-    workers: int | None = None
+    jobs: int | None = None
     threads: int = 1
     address: str | None = None
 
     def __post_init__(self) -> None:
         if self.name not in _HOMES:
             raise InputError("engine", repr(self.name), f"one of {', '.join(_HOMES)}")
-        check_whole(workers=1 if self.workers is None else self.workers, threads=self.threads)
+        check_whole(jobs=1 if self.jobs is None else self.jobs, threads=self.threads)
         if self.address is not None and self.name == "local":
             raise InputError("address", repr(self.address), "engine 'ray' or 'dask'")
 
@@ -58,11 +58,11 @@ class LostError(AttnMarginError):
     """The process that worked on an item ended before it did."""
 
 
-def as_engine(engine: Engine | str, workers: int | None = None) -> Engine:
+def as_engine(engine: Engine | str, jobs: int | None = None) -> Engine:
     """Return an engine by its name."""
     if isinstance(engine, Engine):
         return engine
-    return Engine(engine if isinstance(engine, str) else repr(engine), workers)
+    return Engine(engine if isinstance(engine, str) else repr(engine), jobs)
 
 
 def run_items(

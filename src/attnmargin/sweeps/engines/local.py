@@ -1,6 +1,7 @@
 """The processes of this machine, by joblib."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -24,7 +25,7 @@ def run(
     A process that is ended from outside (for want of memory, say) takes its item with it, and no
     other: items that were under way are tried again one by one.
     """
-    workers = min(engine.workers or _cores(), max(count, 1))
+    workers = min(engine.jobs or _cores(), max(count, 1))
     if workers == 1:
         yield from _here(work, items, engine.threads)
         return
@@ -77,7 +78,9 @@ def _spread(
             held.pop(outcome.number, None)
             yield outcome
     finally:
-        outcomes.close()
+        with warnings.catch_warnings():  # joblib warns of the items that it gives up
+            warnings.simplefilter("ignore", UserWarning)
+            outcomes.close()
 
 
 def _alone(work: Callable[[Any], Any], item: Item, threads: int) -> Outcome:

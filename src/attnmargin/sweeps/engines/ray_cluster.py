@@ -36,7 +36,7 @@ def _cluster(ray: Any, engine: Engine) -> Iterator[None]:
         if address:
             ray.init(address, **quiet)
         else:
-            ray.init(num_cpus=engine.workers, include_dashboard=False,
+            ray.init(num_cpus=engine.jobs, include_dashboard=False,
                      _node_ip_address="127.0.0.1", **quiet)  # fmt: skip
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InputError("address", f"{address!r} ({error!s:.120})", "a Ray cluster") from error
