@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnmargin.cli.console import print_json, progress_bar
-from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json
+from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json, log
 
 _SIZES = ("layers", "heads", "width", "hidden", "length", "dropout")
 
@@ -34,6 +34,7 @@ _SIZES = ("layers", "heads", "width", "hidden", "length", "dropout")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--out", type=FOLDER, help="folder for checkpoints; run again to resume")
 @click.option("--html", type=OUTPUT, help="write a page: accuracy, weights, attention")
+@log
 @as_json
 def train_text(
     file: Path,
@@ -58,7 +59,7 @@ def train_text(
     sizes = {name: options.pop(name) for name in _SIZES}
     recipe, target = Recipe(**options), device_of(device)
     corpus = read_corpus(file, text, label)
-    with progress_bar("training") as progress:
+    with progress_bar("training", "batches") as progress:
         found = train_corpus(
             corpus, sizes, recipe, vocabulary=vocab, share=share, out=out, device=target,
             progress=progress,

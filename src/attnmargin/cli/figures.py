@@ -10,7 +10,8 @@ from rich.table import Table
 from attnmargin.base.errors import InputError
 from attnmargin.base.words import counted
 from attnmargin.cli.console import named_progress_bar, print_json
-from attnmargin.cli.options import FOLDER, Command, OneOf, as_json, places
+from attnmargin.cli.log import note, warn
+from attnmargin.cli.options import FOLDER, Command, OneOf, as_json, log, places
 from attnmargin.cli.sweeps import engine_of, shard_of
 from attnmargin.report.numbers import short
 
@@ -45,6 +46,7 @@ _STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
     help="file format of the pictures",
 )
 @places
+@log
 @as_json
 def reproduce(
     figures: tuple[str, ...], listing: bool, as_json: bool, points: tuple[str, ...], **options: Any
@@ -106,17 +108,18 @@ def _entry(experiment: Any) -> dict[str, Any]:
 
 def _run_figures(words: list[str], engine: "Engine", as_json: bool, options: dict[str, Any]) -> int:
     """Run figures one after the other; return 0 if every claim holds, else 1."""
-    from attnmargin.papers.engine.reproduce import reproduce
+    from attnmargin.papers.engine.reproduce import PARTS, reproduce
     from attnmargin.papers.engine.summary import write_summary
     from attnmargin.papers.pool import point_pool
     from attnmargin.papers.registry import find, names_of
 
     records, names = [], _ready_names(words, options)
     own = {name: options[name] for name in ("trials", "out", "seed")}
-    with named_progress_bar() as progress, point_pool(names, engine, **own) as pool:
+    with named_progress_bar("points", PARTS) as progress, point_pool(names, engine, **own) as pool:
         for name in names:
             pool.wait(name, progress)
             records.append(reproduce(find(name), progress=progress, **options))
+            note(_said(records[-1]))
             if not as_json:
                 _print(records[-1])
     for paper in dict.fromkeys(record["figure"].split(":")[0] for record in records):
@@ -136,7 +139,7 @@ def _ready_names(words: list[str], options: dict[str, Any]) -> list[str]:
     names = []
     for name in names_of(words):
         if name not in words and lacks_data(find(name), options["out"], options["data"]):
-            click.echo(f"{name} is left out: it needs --data", err=True)
+            warn(f"{name} is left out: it needs --data")
         else:
             names.append(name)
     return names
@@ -175,11 +178,11 @@ def _run_points(
         raise InputError("--point", f"figures {' '.join(words)!r}", "one figure, such as A:fig8")
     if options["redraw"]:
         raise InputError("--point", "--redraw as well", "one of the two")
-    from attnmargin.papers.engine.reproduce import compute_points
+    from attnmargin.papers.engine.reproduce import PARTS, compute_points
     from attnmargin.papers.registry import find
 
     own = {name: options[name] for name in ("trials", "out", "seed", "data")}
-    with named_progress_bar() as progress:
+    with named_progress_bar("points", PARTS) as progress:
         found = compute_points(find(words[0]), keys, progress=progress, **own)
     paths = [str(path) for path in found]
     if as_json:
@@ -208,6 +211,14 @@ def _print(record: dict[str, Any]) -> None:
         console.print(words, soft_wrap=True, markup=False)
     for file in record["files"]:
         console.print(file, soft_wrap=True, markup=False)
+
+
+def _said(record: dict[str, Any]) -> str:
+    """Say what came of a figure, for the log."""
+    from attnmargin.papers.engine.summary import tally
+
+    verdicts = [claim["verdict"] for claim in record["claims"]]
+    return f"{record['figure']}: {tally(verdicts)}, {record['seconds']:g} s"
 
 
 def _print_sum(records: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, progress_bar, waiting
-from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json
+from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json, log
 
 
 @click.command(cls=Command)
@@ -47,6 +47,7 @@ from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json
 @click.option("--seed", type=int, default=0, show_default=True, help="of the random heads")
 @click.option("--nuclear", is_flag=True, help="one head in the nuclear norm too (slow)")
 @click.option("--html", type=OUTPUT, help="write a page: map of heads, sentences, attention")
+@log
 @as_json
 def heads(
     model: str, texts: Path, every: bool, layer: int | None, head: int | None, want: str | None,
@@ -132,7 +133,7 @@ def _study(model: str, found: Any, pairs: Any, options: dict[str, Any]) -> tuple
     if pairs is not None:
         with waiting("asking for the wanted selection"):
             wanted = wanted_selection(list(found), pairs)
-    with progress_bar("studying heads") as progress:
+    with progress_bar("studying heads", "heads") as progress:
         studies = study_heads(found, settings, progress)
     return heads_record(model, found, studies, settings, wanted), studies
 

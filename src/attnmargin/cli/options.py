@@ -8,6 +8,7 @@ import click
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import check_file, check_place
+from attnmargin.cli.log import check_log, with_log
 
 
 @final
@@ -32,8 +33,14 @@ class _Output(click.ParamType[Path]):
 
     name = "file"
 
+    def __init__(self, grows: bool = False) -> None:
+        self.grows = grows
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        check_place(value, "path" if param is None else _spoken(param))
+        argument = "path" if param is None else _spoken(param)
+        check_place(value, argument)
+        if self.grows:
+            check_log(Path(value), argument)
         return Path(value)
 
 
@@ -70,6 +77,8 @@ class _Start(click.ParamType[str]):
 
 START = _Start()
 INPUT, INPUT_OR_FOLDER, OUTPUT = _Input(), _Input(folders=True), _Output()
+_LOG = _Output(grows=True)
+_FILES = _Input | _Output | _Start | click.Path
 FOLDER = click.Path(path_type=Path)
 LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")
 
@@ -107,6 +116,7 @@ rate = click.option(
 power = click.option(
     "--p", type=float, default=2.0, show_default=True, help="2: gradient descent; else ℓp"
 )
+log = click.option("--log", type=_LOG, help="append start, progress, warnings and end to this file")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="print one JSON object and nothing else"
 )
@@ -143,7 +153,8 @@ def _spoken(param: click.Parameter) -> str:
 class Command(click.Command):
     """A command whose errors name its options, and that never overwrites its input.
 
-    ``resumes`` names the option with the folder from which a stopped command resumes.
+    With the option ``log`` it writes a log, of which its function knows nothing. ``resumes`` names
+    the option with the folder from which a stopped command resumes.
     """
 
     def __init__(self, *args: Any, resumes: str | None = None, **kwargs: Any) -> None:
@@ -152,6 +163,9 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         self._refuse_same(ctx)
+        return with_log(ctx.params.pop("log", None), lambda: self._run(ctx))
+
+    def _run(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except InputError as error:
@@ -166,10 +180,10 @@ class Command(click.Command):
     def _refuse_same(self, ctx: click.Context) -> None:
         """Raise InputError if an output file is also an input, or another output."""
         seen: dict[Path, click.Parameter] = {}
-        files = [p for p in self.params if isinstance(p.type, _Input | _Output | _Start)]
+        files = [p for p in self.params if isinstance(p.type, _FILES)]
         for param in sorted(files, key=lambda p: isinstance(p.type, _Output)):
             path = ctx.params.get(str(param.name))
-            if path is None:
+            if not isinstance(path, str | Path):  # not given, or several folders
                 continue
             first = seen.setdefault(Path(path).resolve(), param)
             if first is not param and isinstance(param.type, _Output):

@@ -23,6 +23,7 @@ from attnmargin.cli.options import (
     Command,
     OneOf,
     as_json,
+    log,
     power,
 )
 from attnmargin.report.numbers import plain_number, short
@@ -62,6 +63,7 @@ _VERIFIED = 4000
 @click.option("--html", type=OUTPUT, help="write a page about one instance")
 @click.option("--out", type=OUTPUT, help="save the solution as .npz, for attnmargin verify")
 @click.option("--csv", "table", type=OUTPUT, help="write one line per instance")
+@log
 @as_json
 def predict(
     file: Path,

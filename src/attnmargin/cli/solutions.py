@@ -17,6 +17,7 @@ from attnmargin.cli.options import (
     OUTPUT,
     Command,
     as_json,
+    log,
     norm_name,
 )
 from attnmargin.report.numbers import short
@@ -46,6 +47,7 @@ _STYLE = {"optimal": "green", "infeasible": "red", "inaccurate": "yellow", "loca
 @click.option("--rank", type=int, help="nuclear norm: the width of K and Q, W = K Qᵀ")
 @click.option("--time-limit", type=float, help="seconds, after which the best W so far is kept")
 @click.option("--out", type=OUTPUT, help="save the solution as .npz, for attnmargin verify")
+@log
 @as_json
 def solve(file: Path, select: str, out: Path | None, as_json: bool, **options: Any) -> int:
     """Solve the attention SVM of FILE (.npz with X, z, y, v; or a saved problem).

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnmargin.cli.console import named_progress_bar, print_json, waiting
-from attnmargin.cli.options import FOLDER, INPUT, Command, as_json, places
+from attnmargin.cli.options import FOLDER, INPUT, Command, as_json, log, places
 
 if TYPE_CHECKING:
     from attnmargin.sweeps.engines.engine import Engine
@@ -26,6 +26,7 @@ _MOST = 5
 @click.option("--seed", type=int, help="in place of the one in SPEC")
 @click.option("--time-limit", type=float, help="seconds after which no further point is begun")
 @places
+@log
 @as_json
 def sweep(spec: Path, out: Path | None, as_json: bool, **options: Any) -> int:
     """Compute SPEC, a .toml file, over all its points; a stopped sweep goes on.

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, progress_bar, waiting
-from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json
+from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json, log
 
 # Warn if the share of tokens of the positive class is farther than this from one half.
 _UNBALANCED = 0.1
@@ -41,6 +41,7 @@ _RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--out", type=FOLDER, help="folder for the model; run again to resume")
 @click.option("--html", type=OUTPUT, help="write a page: tables, pictures, coloured texts")
+@log
 @as_json
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
     """Find the tokens that decide the class in FILE (two classes of texts); train to check them."""
@@ -85,7 +86,7 @@ def _analyse(file: Path, options: dict[str, Any]) -> Any:
         found = token_importance(corpus, cleaning)
     if options["statistics_only"]:
         return found
-    with progress_bar("training") as progress:
+    with progress_bar("training", "batches") as progress:
         run = train_tokens(
             found.pieces, recipe, out=options["out"], device=device, progress=progress
         )

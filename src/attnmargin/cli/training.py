@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnmargin.cli.console import print_json, progress_bar
-from attnmargin.cli.options import INPUT, LOSSES, OUTPUT, Command, OneOf, as_json, power, rate
+from attnmargin.cli.options import INPUT, LOSSES, OUTPUT, Command, OneOf, as_json, log, power, rate
 from attnmargin.report.numbers import short
 
 _MOST_LINES = 20
@@ -26,6 +26,7 @@ _MOST_LINES = 20
 @click.option("--width", type=int, help="m of K and Q")
 @click.option("--record", type=int, default=100, show_default=True, help="steps between records")
 @click.option("--out", type=OUTPUT, help="save the trajectory as .npz")
+@log
 @as_json
 def train(
     file: Path, p: float, plain: bool, out: Path | None, as_json: bool, **options: Any

@@ -10,7 +10,7 @@ from typing import Any, final
 import torch
 
 from attnmargin.base.progress import NamedProgress
-from attnmargin.papers.engine.reproduce import compute_points, unsaved_points
+from attnmargin.papers.engine.reproduce import PARTS, compute_points, unsaved_points
 from attnmargin.papers.registry import find
 from attnmargin.sweeps.engines.engine import Engine, Outcome, run_items
 from attnmargin.sweeps.shards import Shard
@@ -31,7 +31,7 @@ class PointPool:
         store = find(name).store
         count = self._left[store]
         while self._left[store]:
-            progress(name, count - self._left[store], count)
+            progress(name, PARTS * (count - self._left[store]), PARTS * count)
             outcome = next(self._outcomes)
             if outcome.error is not None:
                 raise outcome.error

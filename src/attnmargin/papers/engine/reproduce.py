@@ -20,6 +20,7 @@ from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Resul
 from attnmargin.plot.drawing import draw_picture, save
 from attnmargin.version import VERSION
 
+PARTS = 1000  # of a point, in which progress is counted
 _SECONDS, _SETTINGS = "_seconds", "_settings"
 
 
@@ -61,7 +62,7 @@ def _compute(
 
     def tell(done: int, total: int) -> None:
         """Report progress within a point as progress of the figure."""
-        progress(words, int(1000 * (k + done / max(total, 1))), 1000 * count)
+        progress(words, int(PARTS * (k + done / max(total, 1))), PARTS * count)
 
     tell(0, 1)
     task = Task(point.settings, trials, seed, tell, data)
