@@ -114,3 +114,13 @@ def test_ctrl_c_after_the_renaming_leaves_the_whole_file(
     with pytest.raises(KeyboardInterrupt):
         write_whole(tmp_path / "file", lambda stream: stream.write(b"whole"))
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"whole")]
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_file_is_on_disk_before_its_renaming_unless_nobody_needs_that(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sync: bool
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    write_whole(tmp_path / "x", lambda stream: stream.write(b"whole"), sync=sync)
+    assert len(synced) == sync

@@ -39,6 +39,16 @@ def test_the_next_write_removes_what_a_killed_process_left(tmp_path: Path) -> No
     assert names(tmp_path) == ["y"]
 
 
+def test_a_process_looks_for_leftovers_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looked: list[Path] = []
+    monkeypatch.setattr(temporary, "remove_leftovers", looked.append)
+    for name in "abc":
+        write_whole(tmp_path / name, lambda stream: stream.write(b"whole"))
+    assert looked == [tmp_path]
+
+
 def test_one_process_never_takes_the_file_that_another_writes(tmp_path: Path) -> None:
     """Both write the same file, one inside of the other."""
 

@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import IO
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.temporary import create_temporary, remove_leftovers
+from attnmargin.base.temporary import create_temporary, tidy
 
 
-def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
+def write_whole(
+    path: str | Path, write: Callable[[IO[bytes]], object], *, sync: bool = True
+) -> Path:
     """Write to a temporary file beside ``path``, then rename it: no partial file is ever seen.
 
     What was written is on the disk before the renaming, so that a power failure too leaves the old
-    file or the new one. Temporary files of processes that were killed are removed.
+    file or the new one. That waits for the disk: with ``sync=False``, for many small files that
+    can be made again, a power failure may leave a file cut short. Temporary files of processes that
+    were killed are removed.
     """
     path = Path(path)
     target = check_place(path, "path")
     try:
-        remove_leftovers(target.parent)
+        tidy(target.parent)
         handle, temporary = create_temporary(target.parent)
     except OSError as error:
         raise _unwritable(error, path, "path") from error
@@ -27,7 +31,8 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], object]) -> Path:
         with os.fdopen(handle, "wb") as stream:
             write(stream)
             stream.flush()
-            os.fsync(handle)
+            if sync:
+                os.fsync(handle)
             os.replace(temporary, target)  # before the lock is lost
     except BaseException as error:
         with suppress(OSError):  # Ctrl-C can come after the renaming, or the folder be gone

@@ -22,13 +22,13 @@ _UNREADABLE = (
 Arrays = Mapping[str, "NDArray[Any] | Tensor | str"]
 
 
-def write_npz(path: str | Path, arrays: Arrays) -> Path:
-    """Save arrays by name, copying tensors to the CPU."""
+def write_npz(path: str | Path, arrays: Arrays, *, sync: bool = True) -> Path:
+    """Save arrays by name, copying tensors to the CPU; ``sync`` as in write_whole."""
     plain: dict[str, Any] = {
         name: value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
         for name, value in arrays.items()
     }
-    return write_whole(path, lambda stream: np.savez_compressed(stream, **plain))
+    return write_whole(path, lambda stream: np.savez_compressed(stream, **plain), sync=sync)
 
 
 def _kind(path: Path) -> str:

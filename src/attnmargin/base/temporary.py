@@ -7,6 +7,7 @@ which machines that share a folder do not share.
 import os
 import secrets
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 # Nobody reads files of this name.
@@ -31,6 +32,16 @@ def remove_leftovers(folder: Path) -> None:
     for path in found:
         with suppress(OSError):  # it was renamed or removed meanwhile, or belongs to somebody else
             _remove_unlocked(path)
+
+
+@lru_cache(1024)
+def tidy(folder: Path) -> None:
+    """Remove what killed processes left in a folder, once for this process.
+
+    Every look reads the whole folder: with one for every file, many files would take the square of
+    their number.
+    """
+    remove_leftovers(folder)
 
 
 def _remove_unlocked(path: str) -> None:

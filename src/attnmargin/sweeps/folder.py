@@ -98,7 +98,9 @@ class Folder:
         own = {SECONDS: np.array(seconds), SETTINGS: np.array(as_text(settings)),
                _VERSION: np.array(VERSION)}  # fmt: skip
         make_folder(self.point(mark).parent, "out")
-        write_npz(self.point(mark), {**arrays, **own})
+        # Not synchronised: waiting for the disk takes as long as many a point, and a file that a
+        # power failure cut short is not finished.
+        write_npz(self.point(mark), {**arrays, **own}, sync=False)
         self.failure(mark).unlink(missing_ok=True)
 
     def read_point(self, mark: str) -> dict[str, NDArray[Any]]:
