@@ -36,11 +36,11 @@ print(toy(np.arange(6.0)[::2]))  # another memory layout: compiled too, without 
 """
 
 
-def _run_toy(folder: Path) -> tuple[str, str]:
+def _run_toy(folder: Path, **more: str) -> tuple[str, str]:
     script = folder / "toy.py"
     if not script.exists():
         script.write_text(TOY)
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")} | more
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, check=True, env=environment
     )
@@ -51,6 +51,12 @@ def test_compiling_is_announced_once_and_loading_never(tmp_path: Path) -> None:
     line = "attnmargin: compiling the toy, once for this machine; this takes about 1 seconds\n"
     assert _run_toy(tmp_path) == ("5.0 5.0\n20.0\n", line)
     assert _run_toy(tmp_path) == ("5.0 5.0\n20.0\n", "")
+
+
+def test_kernels_compile_where_no_folder_can_keep_them(tmp_path: Path) -> None:
+    line = "attnmargin: compiling the toy, for this run alone; this takes about 1 seconds\n"
+    nowhere = {"NUMBA_CACHE_LOCATOR_CLASSES": "_IPythonCacheLocator"}
+    assert [_run_toy(tmp_path, **nowhere) for _ in range(2)] == [("5.0 5.0\n20.0\n", line)] * 2
 
 
 def test_parts_of_kernels_refuse_python() -> None:

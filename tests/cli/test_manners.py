@@ -219,6 +219,19 @@ def test_ctrl_c_inside_of_a_callback_is_not_lost(capsys: Capture) -> None:
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("package", ["click", "torch"])
+def test_a_missing_package_that_everybody_needs_is_named(package: str) -> None:
+    code = (
+        "import sys; sys.modules["
+        + repr(package)
+        + "] = None; sys.argv = ['attnmargin', 'doctor']\n"
+        "from attnmargin.cli.start import start; start()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    line = f'attnmargin: the package {package} is missing: pip install "{package}"\n'
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+
+
 def test_ctrl_c_while_the_command_line_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted:
         def find_spec(self, name: str, *_: object) -> None:

@@ -166,7 +166,14 @@ def compile_together(first: str, second: str) -> None:
 
 
 def _is_compiled(module: str) -> bool:
-    """Check whether a kernel is in memory or, judging by file names, on disk."""
+    """Check whether a kernel is in memory or on disk."""
     kernel = import_module(module).solve_rows
-    name = f"{module.rsplit('.', 1)[1]}.solve_rows-*.nbi"
-    return bool(kernel.signatures) or any(Path(kernel.stats.cache_path).glob(name))
+    return bool(kernel.signatures) or is_cached(kernel)
+
+
+def is_cached(kernel: Any) -> bool:
+    """Check whether a kernel is on disk for this Python, judging by the names of files."""
+    function, folder = kernel.py_func, kernel.stats.cache_path
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    name = f"{function.__module__.rsplit('.', 1)[1]}.{function.__name__}-*.{python}*.nbi"
+    return folder is not None and any(Path(folder).glob(name))

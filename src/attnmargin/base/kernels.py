@@ -5,6 +5,7 @@ the files that use this one.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ _announcer = Announcer()
 
 
 def kernel(title: str, seconds: int, *, plain: bool = False) -> Callable[[Any], Any]:
-    """Compile a function for calls from Python, and cache it on disk.
+    """Compile a function for calls from Python, and cache it on disk if a folder can be written.
 
     Args:
         title: name shown while it compiles.
@@ -40,11 +41,18 @@ def kernel(title: str, seconds: int, *, plain: bool = False) -> Callable[[Any], 
     """
 
     def compiled(function: Any) -> Any:
-        dispatcher = njit(forceinline=False, cache=True, **_options)(function)
+        dispatcher = njit(forceinline=False, **_options)(function)
+        with suppress(RuntimeError):  # neither the package's folder nor a home can be written
+            dispatcher.enable_caching()
         _announcer.watch(dispatcher, title, seconds, plain)
         return dispatcher
 
     return compiled
+
+
+def imported_kernels() -> dict[str, Any]:
+    """Return the kernels that are imported, by their titles."""
+    return _announcer.titles()
 
 
 @jit

@@ -95,6 +95,10 @@ class Announcer(event.Listener):
         if plain:
             self._plain.add(kernel)
 
+    def titles(self) -> dict[str, Any]:
+        """Return the kernels that are watched, by their titles."""
+        return {title: kernel for kernel, (title, _) in self._kernels.items()}
+
     def on_start(self, event: Any) -> None:
         kernel = event.data["dispatcher"]
         if kernel not in self._kernels:
@@ -106,7 +110,8 @@ class Announcer(event.Listener):
             _config.OPT = type(_config.OPT)(_FEW_PASSES)
         if seconds and sys.stderr is not None:
             takes = f"this takes about {seconds} seconds"
-            line = f"attnmargin: compiling the {title}, once for this machine; {takes}\n"
+            often = "once for this machine" if kernel.stats.cache_path else "for this run alone"
+            line = f"attnmargin: compiling the {title}, {often}; {takes}\n"
             sys.stderr.write(line)
             sys.stderr.flush()
         self._kernels[kernel] = title, 0

@@ -10,16 +10,20 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, progress_bar, waiting
-from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json, log
+from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json, log, words_or_files
 
 
 @click.command(cls=Command)
-@click.argument("model")
+@click.argument("model", shell_complete=words_or_files("minilm"))
 @click.argument("texts", type=INPUT)
 @click.option("--all", "every", is_flag=True, help="study all heads; the default")
 @click.option("--layer", type=int, help="study the heads of one layer")
 @click.option("--head", type=int, help="study one head, with --layer")
-@click.option("--want", help="a .jsonl file of pairs, or previous, same or next")
+@click.option(
+    "--want",
+    shell_complete=words_or_files("previous", "same", "next"),
+    help="a .jsonl file of pairs, or previous, same or next",
+)
 @click.option("--length", type=int, help="cut texts to so many tokens")
 @click.option(
     "--which",

@@ -16,6 +16,8 @@ import click
 from attnmargin.base.errors import AttnMarginError
 from attnmargin.cli import (
     classifier,
+    completion,
+    doctor,
     explorer,
     figures,
     graphs,
@@ -51,6 +53,8 @@ for family in (
     heads,
     figures,
     sweeps,
+    doctor,
+    completion,
 ):
     for command in family.COMMANDS:
         cli.add_command(command)
@@ -85,7 +89,7 @@ def main() -> None:
     """Run a command; every error is one sentence on standard error."""
     sys.unraisablehook = _interrupt_again
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="attnmargin", standalone_mode=False)
         sys.stdout.flush()  # a full disk shows here, not in the last moment of the program
     except click.ClickException as error:
         click.echo(f"attnmargin: {error.format_message()}", err=True)

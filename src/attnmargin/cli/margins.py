@@ -8,7 +8,15 @@ from rich.console import Console
 from rich.table import Table
 
 from attnmargin.cli.console import print_json, waiting
-from attnmargin.cli.options import INPUT, OUTPUT, Command, as_json, norm_name
+from attnmargin.cli.options import (
+    INPUT,
+    OUTPUT,
+    Command,
+    a_norm,
+    as_json,
+    norm_name,
+    words_or_files,
+)
 
 if TYPE_CHECKING:
     from attnmargin.solvers.comparison import Margins
@@ -23,12 +31,17 @@ def _names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.command(cls=Command)
 @click.argument("file", type=INPUT)
 @click.option(
-    "--norm", multiple=True, callback=_names, help="a norm, as in solve; may be repeated  [all]"
+    "--norm",
+    multiple=True,
+    callback=_names,
+    shell_complete=a_norm,
+    help="a norm, as in solve; may be repeated  [all]",
 )
 @click.option(
     "--select",
     default="opt",
     show_default=True,
+    shell_complete=words_or_files("opt"),
     help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
 )
 @click.option("--html", type=OUTPUT, help="write a page with tables and pictures")

@@ -5,10 +5,33 @@ from pathlib import Path
 from typing import Any, final
 
 import click
+from click.shell_completion import CompletionItem
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.files import check_file, check_place
 from attnmargin.cli.log import check_log, with_log
+
+Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+FILES = click.Path()
+
+
+def words_from(*words: str) -> Completion:
+    """Complete words."""
+
+    def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+        return [CompletionItem(word) for word in words if word.startswith(begun)]
+
+    return complete
+
+
+def words_or_files(*words: str) -> Completion:
+    """Complete words, and files where none fits."""
+
+    def complete(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
+        fitting = words_from(*words)(ctx, param, begun)
+        return fitting or FILES.shell_complete(ctx, param, begun)
+
+    return complete
 
 
 @final
@@ -26,6 +49,11 @@ class _Input(click.ParamType[Path]):
             check_file(path, "FILE" if param is None else _spoken(param))
         return path
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return FILES.shell_complete(ctx, param, incomplete)
+
 
 @final
 class _Output(click.ParamType[Path]):
@@ -42,6 +70,11 @@ class _Output(click.ParamType[Path]):
         if self.grows:
             check_log(Path(value), argument)
         return Path(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return FILES.shell_complete(ctx, param, incomplete)
 
 
 @final
@@ -62,6 +95,11 @@ class OneOf(click.ParamType[str]):
             raise InputError(argument, repr(value), f"one of {', '.join(self.words)}")
         return str(value)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return words_from(*self.words)(ctx, param, incomplete)
+
 
 @final
 class _Start(click.ParamType[str]):
@@ -74,6 +112,11 @@ class _Start(click.ParamType[str]):
             check_file(Path(value), "--start", "zero, random, or a file")
         return str(value)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return words_or_files("zero", "random")(ctx, param, incomplete)
+
 
 START = _Start()
 INPUT, INPUT_OR_FOLDER, OUTPUT = _Input(), _Input(folders=True), _Output()
@@ -85,6 +128,7 @@ LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")
 
 # The norms with a name, as margin.norms has them; that module would load torch.
 NORMS = "fro, nuc, spectral, max, sum, rows, columns"
+a_norm = words_from(*NORMS.split(", "))
 
 
 def norm_name(_: click.Context, __: click.Parameter, value: str) -> str:

@@ -16,9 +16,11 @@ from attnmargin.cli.options import (
     NORMS,
     OUTPUT,
     Command,
+    a_norm,
     as_json,
     log,
     norm_name,
+    words_or_files,
 )
 from attnmargin.report.numbers import short
 
@@ -36,12 +38,14 @@ _STYLE = {"optimal": "green", "infeasible": "red", "inaccurate": "yellow", "loca
     default="fro",
     show_default=True,
     callback=norm_name,
+    shell_complete=a_norm,
     help=f"{NORMS} or a number p > 1",
 )
 @click.option(
     "--select",
     default="opt",
     show_default=True,
+    shell_complete=words_or_files("opt"),
     help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
 )
 @click.option("--rank", type=int, help="nuclear norm: the width of K and Q, W = K Qᵀ")
