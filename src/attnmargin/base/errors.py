@@ -8,6 +8,17 @@ AttnMarginError
 """
 
 
+def one_line(text: str) -> str:
+    r"""Escape line breaks, and characters that would command a terminal.
+
+    >>> one_line("two\nlines, \x1b[31mred, naïve")
+    'two\\nlines, \\x1b[31mred, naïve'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class AttnMarginError(Exception):
     """Base class of all errors that attnmargin raises on purpose."""
 
@@ -16,12 +27,18 @@ class InputError(AttnMarginError, ValueError):
     """An invalid argument; the message says which one, what it got and what it needs."""
 
     def __init__(self, argument: str, got: str, needs: str) -> None:
-        super().__init__(f"{argument}: got {got}; needs {needs}")
+        super().__init__(one_line(f"{argument}: got {_short(got)}; needs {needs}"))
         self.argument, self.got, self.needs = argument, got, needs
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
         """Pickle the three parts, so that the error can leave a process."""
         return type(self), (self.argument, self.got, self.needs)
+
+
+def _short(text: str) -> str:
+    """Leave out the middle of what is too long for a sentence."""
+    most = 1000
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}"
 
 
 class InfeasibleError(AttnMarginError):

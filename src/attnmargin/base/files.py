@@ -9,6 +9,11 @@ from typing import IO
 from attnmargin.base.errors import InputError
 from attnmargin.base.temporary import create_temporary, tidy
 
+# What a file may become in memory: so many bytes, or so many times its size.
+_LEAST_ROOM, _MOST_TIMES = 1 << 30, 100
+# Files that are read in one piece: settings, records, vocabularies.
+_MOST_WHOLE = 1 << 28
+
 
 def write_whole(
     path: str | Path, write: Callable[[IO[bytes]], object], *, sync: bool = True
@@ -55,6 +60,30 @@ def check_file(path: str | Path, argument: str = "file", needs: str = "an existi
     except OSError as error:
         got = f"({error.strerror})"
     raise InputError(argument, f"{path!s:.200}, {got}", needs)
+
+
+def most_bytes(size: int) -> int:
+    """Return how many bytes the contents of a file of some size may take in memory.
+
+    >>> most_bytes(0), most_bytes(10**9)
+    (1073741824, 100000000000)
+    """
+    return max(_LEAST_ROOM, _MOST_TIMES * size)
+
+
+def read_whole(path: str | Path, argument: str, needs: str, most: int = _MOST_WHOLE) -> bytes:
+    """Read a regular file of at most ``most`` bytes, or raise InputError."""
+    path = check_file(path, argument, needs)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(most + 1) if path.stat().st_size <= most else b""
+            if path.stat().st_size > most or len(data) > most:
+                got = f"{path!s:.200} with more than {most:,} bytes"
+                raise InputError(argument, got, needs)
+    except OSError as error:
+        got = f"{path!s:.200} ({error.strerror or error})"
+        raise InputError(argument, got, needs) from None
+    return data
 
 
 def check_place(path: str | Path, argument: str) -> Path:

@@ -3,9 +3,12 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from attnmargin.base.errors import InputError
+
+# Characters of one line: a text or a sequence. Parsed JSON takes up to 25 times as many bytes.
+LONGEST = 1 << 24
 
 
 def text_lines(path: str | Path, needs: str) -> Iterator[tuple[int, str]]:
@@ -21,7 +24,7 @@ def text_lines(path: str | Path, needs: str) -> Iterator[tuple[int, str]]:
     try:
         # surrogateescape keeps invalid bytes as lone surrogates, so that their line is known.
         with path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
-            for number, line in enumerate(stream, 1):
+            for number, line in enumerate(bounded_lines(stream, path), 1):
                 if not _whole(line):
                     got = f"{_where(path, number)} with bytes that are not UTF-8"
                     raise InputError("file", got, "text in UTF-8")
@@ -29,6 +32,17 @@ def text_lines(path: str | Path, needs: str) -> Iterator[tuple[int, str]]:
                     yield number, line
     except OSError as error:
         raise InputError("file", f"{path!s:.200} ({error.strerror or error})", needs) from None
+
+
+def bounded_lines(stream: IO[str], path: Path) -> Iterator[str]:
+    """Yield the lines of a stream; raise InputError at one that would fill the memory."""
+    number = 0
+    while line := stream.readline(LONGEST):
+        number += 1
+        if len(line) == LONGEST and not line.endswith("\n"):
+            got = f"{_where(path, number)} with more than {LONGEST:,} characters"
+            raise InputError("file", got, "shorter lines")
+        yield line
 
 
 def json_lines(

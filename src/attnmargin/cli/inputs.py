@@ -4,13 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from attnmargin.attention.score import optimal_tokens, refuse_ties
 from attnmargin.base.arrays import as_tensor
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import check_file
-from attnmargin.base.npz import read_npz
+from attnmargin.base.files import check_file, read_whole
+from attnmargin.base.npz import read_npy, read_npz
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.problem import MarginProblem
@@ -37,14 +35,15 @@ def _selection(data: AttentionData, select: str) -> Any:
 
 def read_selection(path: Path) -> Any:
     """Read a selection from ``.npy``, ``.npz`` (array ``selection``) or ``.json``."""
+    if path.suffix == ".json":
+        text = read_whole(path, "--select", "opt or a file")
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError("--select", f"{path} ({error})", "a plain array of tokens") from error
+    if path.suffix == ".npy":
+        return read_npy(path, "--select")
     check_file(path, "--select", "opt or a file")
-    try:
-        if path.suffix == ".json":
-            return json.loads(path.read_text(encoding="utf-8"))
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, MemoryError, RecursionError) as error:
-        raise InputError("--select", f"{path} ({error})", "a plain array of tokens") from error
     return read_npz(path, needs=("selection",))["selection"]
 
 
@@ -60,12 +59,10 @@ def read_start(start: str, data: AttentionData, parameter: str) -> Any:
         if path.suffix == ".npz":
             found = [read_npz(path, needs=names)[name] for name in names]
         else:
-            found = [np.load(path, allow_pickle=False)]
+            found = [read_npy(path, "--start")]
         parts = tuple(as_tensor("--start", x).to(data.X) for x in found)
     except InputError as error:
         raise InputError("--start", error.got, error.needs) from error
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError("--start", f"{path} ({error})", "a plain array W") from error
     return parts if len(parts) == 2 else parts[0]
 
 

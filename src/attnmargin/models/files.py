@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import check_file
+from attnmargin.base.files import check_file, read_whole
 from attnmargin.base.jsonl import json_lines
 
 _TEXTS = "one text per line, or .jsonl with a field text"
@@ -29,11 +29,9 @@ def read_texts(path: str | Path) -> list[str]:
 def _lines(path: Path) -> list[str]:
     """Read all lines but the blank ones at the end."""
     try:
-        return path.read_text(encoding="utf-8-sig").rstrip().splitlines()
+        return read_whole(path, "file", _TEXTS).decode("utf-8-sig").rstrip().splitlines()
     except UnicodeDecodeError:
         raise InputError("file", f"{path} with bytes that are not UTF-8", "text in UTF-8") from None
-    except OSError as error:
-        raise InputError("file", f"{path} ({error.strerror or error})", _TEXTS) from None
 
 
 def read_pairs(path: str | Path) -> list[tuple[int, int, int]]:

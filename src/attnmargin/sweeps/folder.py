@@ -6,6 +6,7 @@ failed/3f0c….json      its settings, and why it failed
 """
 
 import json
+import os
 import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import check_file, make_folder, write_whole
+from attnmargin.base.files import make_folder, read_whole, write_whole
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.sweeps.grid import Settings, as_text, fingerprint, plain
 from attnmargin.version import VERSION
@@ -72,12 +73,12 @@ class Folder:
 
     def read_plan(self) -> Plan:
         """Read the plan of the sweep in this folder."""
-        check_file(self.plan_file, "folder", _NEEDS)
+        text = read_whole(self.plan_file, "folder", _NEEDS)
         try:
-            record = json.loads(self.plan_file.read_text(encoding="utf-8"))
+            record = json.loads(text)
             name, points = str(record["name"]), [_point(p) for p in record["points"]]
             plan = Plan(name, points, int(record["trials"]), int(record["seed"]))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InputError("folder", f"{self.plan_file} ({error!s:.80})", _NEEDS) from None
         if not points or plan.trials < 1:
             raise InputError("folder", f"{self.plan_file} without points", _NEEDS)
@@ -116,12 +117,11 @@ class Folder:
 
     def why(self, mark: str) -> str | None:
         """Return why a point failed, or None if it did not."""
+        path = self.failure(mark)
         try:
-            return str(json.loads(self.failure(mark).read_text(encoding="utf-8"))["why"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return "for a reason that cannot be read"
+            return str(json.loads(read_whole(path, "folder", _NEEDS))["why"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return "for a reason that cannot be read" if os.path.lexists(path) else None
 
 
 def _about(plan: Plan) -> str:

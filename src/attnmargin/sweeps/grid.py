@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from attnmargin.base.errors import InputError
 Settings = dict[str, Any]  # numbers, words, truth values, None, and lists of these
 Grid = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
+# Points of one sweep: each is a file.
+_MOST = 10_000_000
 _NEEDS = "numbers, words, true or false, and lists of these"
 
 
@@ -28,8 +31,10 @@ def points_of(grid: Grid) -> list[Settings]:
         [{'n': 6, 'd': 2, 'p': 2.0}, {'n': 6, 'd': 2, 'p': 3.0}]
     """
     if isinstance(grid, Mapping):
-        names = [_name(name) for name in grid]
-        found = [dict(zip(names, values, strict=True)) for values in product(*_axes(grid))]
+        names, axes = [_name(name) for name in grid], _axes(grid)
+        if prod(map(len, axes)) > _MOST:
+            raise InputError("grid", f"more than {_MOST:,} points", "fewer values")
+        found = [dict(zip(names, values, strict=True)) for values in product(*axes)]
     elif isinstance(grid, Sequence) and all(isinstance(point, Mapping) for point in grid):
         found = [{_name(name): plain(name, value) for name, value in p.items()} for p in grid]
     else:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, final
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import check_file
+from attnmargin.base.files import check_file, read_whole
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.sweeps.command import Command
 from attnmargin.sweeps.computations import FUNCTIONS, Computation, DataFile, contents, one_batch
@@ -64,13 +64,10 @@ def read_spec(path: str | Path, trials: int | None = None, seed: int | None = No
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    data = read_whole(path, "file", _NEEDS, _MOST_BYTES)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise InputError("file", f"{path} with more than 4 MB", _NEEDS)
         return tomllib.loads(data.decode())
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError("file", f"{path} ({str(error).splitlines()[0]:.120})", _NEEDS) from None
 
 
@@ -90,7 +87,7 @@ def _function(
             raise InputError("command", f"a {type(words).__name__}", "a command line")
         return Command(words), trials or 1
     name = record["compute"]
-    if name not in FUNCTIONS:
+    if not isinstance(name, str) or name not in FUNCTIONS:
         raise InputError("compute", f"{name!r:.80}", f"one of {', '.join(FUNCTIONS)}")
     files, found = _files(path.parent, points, trials)
     return Computation(name, _record(path, record), files), found or 1

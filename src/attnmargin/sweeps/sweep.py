@@ -76,7 +76,7 @@ class Sweep(Summarised):
         for mark, home in self._homes.items():
             if home is not None:
                 arrays = home.read_point(mark)
-                if json.loads(str(arrays[SETTINGS])) != self._settings[mark]:
+                if not _same(arrays, self._settings[mark]):
                     path = home.point(mark)
                     raise InputError("folder", f"{path} with other settings", "an unchanged folder")
                 yield self._settings[mark], arrays
@@ -114,6 +114,15 @@ class Sweep(Summarised):
         found = {"points": len(self.marks), "done": len(self.done), "failed": len(self.failed),
                  "missing": len(self.missing)}  # fmt: skip
         return {k: f"{count:,}" for k, count in found.items() if count or k in ("points", "done")}
+
+
+def _same(arrays: dict[str, NDArray[Any]], settings: Settings) -> bool:
+    """Check that a file was written for a point, and by a sweep."""
+    try:
+        float(arrays[SECONDS])
+        return bool(json.loads(str(arrays[SETTINGS])) == settings)
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def _cell(value: Any) -> Any:

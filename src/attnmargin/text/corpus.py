@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from attnmargin.base.checks import check_whole
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError, MissingPackageError
-from attnmargin.base.jsonl import json_lines
+from attnmargin.base.files import check_file, most_bytes, read_whole
+from attnmargin.base.jsonl import LONGEST, bounded_lines, json_lines
 from attnmargin.base.seeds import seed_of
 from attnmargin.base.words import counted
 
 Row = dict[str, Any]
 _NEEDS = "a file of texts"
+# Bytes that a row of a table takes in memory beside its words.
+_ROW = 100
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
 # With more distinct labels, the column is hardly one of classes.
 _MOST_CLASSES = 100
@@ -104,7 +107,7 @@ def read_corpus(
         if reader is None:
             needs = f"a folder, or a file of {', '.join(_READERS)}"
             raise InputError("file", f"{path}", needs)
-        rows = reader(path)
+        rows = reader(check_file(path, needs=_NEEDS) if path.exists() else path)
     return _corpus(rows, text, label, {_name(value) for value in drop}, path)
 
 
@@ -205,10 +208,11 @@ def _rank(label: str) -> tuple[float, str]:
 
 def _table(delimiter: str) -> Callable[[Path], Iterator[Row]]:
     def read(path: Path) -> Iterator[Row]:
-        csv.field_size_limit(1 << 27)
+        csv.field_size_limit(LONGEST)
         with path.open(encoding="utf-8-sig", newline="") as stream:
             try:
-                yield from csv.DictReader(stream, delimiter=delimiter, strict=True)
+                lines = bounded_lines(stream, path)
+                yield from csv.DictReader(lines, delimiter=delimiter, strict=True)
             except csv.Error as error:
                 raise InputError("file", f"{path} ({error})", "a table of texts") from None
 
@@ -225,12 +229,28 @@ def _parquet(path: Path) -> Iterator[Row]:
         import pyarrow.parquet
     except ImportError as error:
         raise MissingPackageError("reading .parquet", "attnmargin[text]") from error
-    try:
-        stored = pyarrow.parquet.ParquetFile(path)
-        for batch in stored.iter_batches(1024):
-            yield from batch.to_pylist()
-    except pyarrow.ArrowInvalid as error:
-        raise InputError("file", f"{path} ({error!s:.80})", "a .parquet file") from None
+    most = most_bytes(path.stat().st_size)
+    batches = _batches(pyarrow.parquet, path)
+    while True:
+        try:
+            rows = next(batches, None)
+        except Exception as error:  # pyarrow raises nearly anything on damaged files
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError("file", f"{path} ({reason:.80})", "a .parquet file") from None
+        if rows is None:
+            return
+        most -= sum(_ROW + len(str(value)) for row in rows for value in row.values())
+        if most < 0:
+            raise InputError("file", f"{path}, a small file of too many rows", "a .parquet file")
+        yield from rows
+
+
+def _batches(parquet: Any, path: Path) -> Iterator[list[Row]]:
+    """Yield some rows at a time, without the columns that nobody reads."""
+    with parquet.ParquetFile(path) as stored:
+        plain = [own.name for own in stored.schema_arrow if own.type.num_fields == 0]
+        for batch in stored.iter_batches(1024, columns=plain):
+            yield batch.to_pylist()
 
 
 def _folder(path: Path) -> Iterator[Row]:
@@ -241,7 +261,7 @@ def _folder(path: Path) -> Iterator[Row]:
         for label in ("neg", "pos"):
             for file in sorted((root / label).glob("*.txt")):
                 found = True
-                row = {"text": file.read_text("utf-8"), "label": label}
+                row = {"text": read_whole(file, "file", _NEEDS).decode(), "label": label}
                 yield row | ({"split": root.name} if root != path else {})
     if not found:
         raise InputError("file", f"the folder {path}", "pos/*.txt and neg/*.txt within it")

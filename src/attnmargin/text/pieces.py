@@ -131,12 +131,11 @@ def _cached(corpus: Corpus, words: list[str], length: int, pieces: bool, folder:
 
 def read_vocabulary(path: str | Path) -> list[str]:
     """Read the word pieces of a file, one per line."""
+    needs = "one word piece per line"
     try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "reason", error)
-        raise InputError("vocabulary", f"{path} ({reason})", "one word piece per line") from None
-    return text.splitlines()
+        return read_whole(path, "vocabulary", needs).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError("vocabulary", f"{path} ({error.reason})", needs) from None
 
 
 def word_list(texts: Sequence[str], least: int = 1) -> list[str]:

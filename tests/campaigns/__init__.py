@@ -1,0 +1,1 @@
+"""Campaigns: long runs that try to break what users rely on; their tables are committed."""
