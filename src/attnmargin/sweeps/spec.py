@@ -98,9 +98,11 @@ def _files(
 ) -> tuple[dict[str, DataFile], int | None]:
     """Find the files of a sweep, and the number of their instances."""
     files: dict[str, DataFile] = {}
-    for name in dict.fromkeys(p["file"] for p in points if "file" in p):
+    names = [p["file"] for p in points if "file" in p]
+    for name in names:
         if not isinstance(name, str):
-            raise InputError("file", repr(name), "the name of an .npz file")
+            raise InputError("file", f"{name!r:.80}", "the name of an .npz file")
+    for name in dict.fromkeys(names):
         place = check_file(folder / name, "file")
         files[name] = DataFile(place.resolve(), contents(place))
         trials = one_batch(AttentionData.load(place), trials).batch_shape.numel()

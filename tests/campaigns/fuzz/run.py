@@ -106,7 +106,7 @@ class Worker:
 
     def mutated(self, data: bytes, rng: Random) -> bytes:
         """Change a case; sometimes begin again with a valid file."""
-        start = rng.choice(self.seeds) if rng.random() < 0.3 or not data else data
+        start = rng.choice(self.seeds) if rng.random() < 0.5 or not data else data
         return self.reader.mutate(start, rng)[:_LONGEST_INPUT]
 
     def plain(self) -> None:
