@@ -55,8 +55,7 @@ def _ids(i: int, text: Any, tokenizer: Any) -> list[int]:
             raise InputError("texts", f"an empty text at place {i}", "text")
         if tokenizer is None:
             raise InputError("tokenizer", "none for texts in words", "the tokenizer of the model")
-        found = tokenizer(text, truncation=False, padding=False, verbose=False)["input_ids"]
-        ids = [int(k) for k in found]
+        ids = _split(tokenizer, text, truncation=False, verbose=False)
     else:
         try:
             ids = [int(k) for k in text]
@@ -68,13 +67,21 @@ def _ids(i: int, text: Any, tokenizer: Any) -> list[int]:
     return ids
 
 
+def _split(tokenizer: Any, text: str, **options: Any) -> list[int]:
+    """Split one text by a tokenizer, whose own settings may be anything."""
+    try:
+        return [int(k) for k in tokenizer(text, padding=False, **options)["input_ids"]]
+    except Exception as error:  # whatever the files of a tokenizer lead to
+        got = f"one that fails ({error!s:.120})"
+        raise InputError("tokenizer", got, "one that splits texts") from error
+
+
 def _cut(ids: list[int], text: Any, tokenizer: Any, length: int) -> list[int]:
     """Cut one text to a number of tokens; a tokenizer keeps its closing tokens."""
     if len(ids) <= length:
         return ids
     if isinstance(text, str):
-        found = tokenizer(text, truncation=True, max_length=length, padding=False)["input_ids"]
-        return [int(k) for k in found]
+        return _split(tokenizer, text, truncation=True, max_length=length)
     return ids[:length]
 
 

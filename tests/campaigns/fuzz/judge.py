@@ -14,12 +14,14 @@ from pathlib import Path
 from random import Random
 from typing import Any, final
 
-import attnmargin as am
 from tests.campaigns.fuzz.readers import MOST_NUMBERS, Reader
 
+import attnmargin as am
+
 ANSWER, SENTENCE, DEFECT = "answer", "sentence", "defect"
-# Seconds after which a case hangs, and bytes that it may add to the process.
-SECONDS, ROOM = 20.0, 3 << 30
+# Seconds of work after which a case hangs, seconds in which it waits for something, and bytes that
+# it may add to the process.
+SECONDS, WAITING, ROOM = 20.0, 120.0, 3 << 30
 _LONGEST = 1500
 # Of the files that are read, one in so many is given to a command as well.
 _SHARE = 25
@@ -46,21 +48,21 @@ def bound_memory(room: int = ROOM) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (now + room, now + room))
 
 
-def judge(reader: Reader, data: bytes, folder: Path, rng: Random) -> Verdict:
-    """Write a case, read it, and judge what happens."""
+def judge(reader: Reader, data: bytes, folder: Path, rng: Random | None = None) -> Verdict:
+    """Write a case, read it, and judge what happens; with ``rng``, at times in a command too."""
     path = reader.write(data, folder)
     found: list[Any] = []
     verdict = _judged(lambda: found.append(reader.read(path)))
-    if verdict.kind == ANSWER and reader.commands and rng.randrange(_SHARE) == 0:
-        if reader.size(found[0]) <= MOST_NUMBERS:
-            words = [str(path) if word == "FILE" else word for word in rng.choice(reader.commands)]
-            return _judged(lambda: _command(words))
-    return verdict
+    if verdict.kind != ANSWER or rng is None or not reader.commands or rng.randrange(_SHARE):
+        return verdict
+    if reader.size(found[0]) > MOST_NUMBERS:
+        return verdict
+    return _judged(lambda: run_command(rng.choice(reader.commands), path))
 
 
 def _judged(act: Callable[[], object]) -> Verdict:
     """Call something that must end with an answer or one sentence, in time and without warnings."""
-    start = time.monotonic()
+    start = time.process_time()
     try:
         with warnings.catch_warnings(record=True) as heard, _alarm():
             warnings.simplefilter("always")
@@ -79,8 +81,8 @@ def _judged(act: Callable[[], object]) -> Verdict:
     if heard:
         return Verdict(DEFECT, f"warning: {heard[0].category.__name__} {heard[0].message!s:.80}",
                        str(heard[0]))  # fmt: skip
-    if time.monotonic() - start > SECONDS:
-        return Verdict(DEFECT, "slow", f"{time.monotonic() - start:.0f} s")
+    if (used := time.process_time() - start) > SECONDS:
+        return Verdict(DEFECT, "slow", f"{used:.0f} s")
     return Verdict(kind)
 
 
@@ -89,13 +91,17 @@ def _alarm() -> Iterator[None]:
     def ring(*_: object) -> None:
         raise HangError
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    clocks = ((signal.SIGPROF, signal.ITIMER_PROF, SECONDS),
+              (signal.SIGALRM, signal.ITIMER_REAL, WAITING))  # fmt: skip
+    before = [signal.signal(number, ring) for number, _, _ in clocks]
     try:
+        for _, clock, seconds in clocks:
+            signal.setitimer(clock, seconds)
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        for (number, clock, _), old in zip(clocks, before, strict=True):
+            signal.setitimer(clock, 0.0)
+            signal.signal(number, old)
 
 
 def _place(error: BaseException) -> str:
@@ -106,10 +112,11 @@ def _place(error: BaseException) -> str:
     return " ".join([*own[-1:], last])
 
 
-def _command(words: list[str]) -> None:
+def run_command(line: tuple[str, ...], path: Path) -> None:
     """Run a command in this process; raise if it breaks the rules of the command line."""
     from attnmargin.cli import main as cli
 
+    words = [str(path) if word == "FILE" else word for word in line]
     out, err, argv = io.StringIO(), io.StringIO(), sys.argv
     hook = sys.unraisablehook
     try:

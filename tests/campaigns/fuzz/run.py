@@ -58,19 +58,30 @@ class Tally:
 class Worker:
     """Fuzzes one reader until its time is over."""
 
-    def __init__(self, name: str, seconds: float, seed: int, out: Path) -> None:
+    def __init__(self, given: argparse.Namespace) -> None:
         from tests.campaigns.fuzz.judge import bound_memory
         from tests.campaigns.fuzz.readers import READERS
 
-        self.name, self.reader, self.out = name, READERS[name], out
-        self.end, self.rng = time.monotonic() + seconds, Random(seed)
-        self.place = out / f"{name}-{seed}"
+        self.name, self.files, self.out = given.reader[0], given.files, given.out
+        self.reader, self.seed = READERS[self.name], given.seed
+        self.end, self.rng = time.monotonic() + given.seconds, Random(self.seed)
+        self.place = self.out / f"{self.name}-{self.seed}"
         shutil.rmtree(self.place, ignore_errors=True)
         self.place.mkdir(parents=True)
         self.seeds = self.reader.seeds()
         for data in self.seeds:
             self.one(data, first=True)
+        if not self.files:
+            self._warm_up()
         bound_memory()
+
+    def _warm_up(self) -> None:
+        """Run every command once, which compiles its kernels."""
+        from tests.campaigns.fuzz.judge import run_command
+
+        path = self.reader.write(self.seeds[0], self.place)
+        for line in self.reader.commands:
+            run_command(line, path)
 
     def begin(self, guided: bool) -> None:
         """Start to count."""
@@ -85,7 +96,7 @@ class Worker:
             shutil.rmtree(self.place)
             os._exit(0)
         (self.out / f"{self.place.name}.current").write_bytes(data)
-        verdict = judge(self.reader, data, self.place, self.rng)
+        verdict = judge(self.reader, data, self.place, None if self.files else self.rng)
         if first:
             if verdict.kind != ANSWER:
                 raise AssertionError(f"a valid file of {self.name}: {verdict}")
@@ -119,7 +130,7 @@ class Worker:
                 held.append(data)
             self.one(data)
 
-    def guided(self, atheris: Any, seed: int) -> None:
+    def guided(self, atheris: Any) -> None:
         """Fuzz by mutations, keeping those that reach new lines."""
         self.begin(guided=True)
         corpus = self.place / "corpus"
@@ -130,38 +141,38 @@ class Worker:
         def mutate(data: bytes, most: int, number: int) -> bytes:
             return self.mutated(data, Random(number))[:most]
 
-        words = [str(corpus), f"-seed={seed + 1}", f"-max_len={_LONGEST_INPUT}", "-timeout=0",
+        words = [str(corpus), f"-seed={self.seed + 1}", f"-max_len={_LONGEST_INPUT}", "-timeout=0",
                  "-rss_limit_mb=0", "-verbosity=0", "-handle_segv=0", "-handle_abrt=0",
                  "-len_control=0"]  # fmt: skip
         atheris.Setup([sys.argv[0], *words], self.one, custom_mutator=mutate)
         atheris.Fuzz()
 
 
-def work(name: str, seconds: float, seed: int, out: Path, guided: bool) -> None:
+def work(given: argparse.Namespace, guided: bool) -> None:
     """Fuzz one reader in this process, which ends with it."""
     if not guided:
-        Worker(name, seconds, seed, out).plain()
+        Worker(given).plain()
     import atheris
 
     with atheris.instrument_imports(include=_INSTRUMENTED):
         import tests.campaigns.fuzz.judge  # noqa: F401 - and with it the package
-    Worker(name, seconds, seed, out).guided(atheris, seed)
+    Worker(given).guided(atheris)
 
 
-def _fuzz(name: str, seconds: float, seed: int, out: Path, guided: bool) -> list[dict[str, Any]]:
+def _fuzz(name: str, given: argparse.Namespace, guided: bool) -> list[dict[str, Any]]:
     """Fuzz one reader in processes of its own: one that dies is a defect, and another follows."""
-    end, parts = time.monotonic() + seconds, []
+    end, seed, parts = time.monotonic() + given.seconds, given.seed, []
     while (left := end - time.monotonic()) > 1.0:
-        words = ["--worker", "--reader", name, "--seconds", left, "--seed", seed, "--out", out,
-                 "--engine", "atheris" if guided else "plain"]  # fmt: skip
-        log = (out / f"{name}-{seed}.log").open("wb")
-        with log:
-            done = subprocess.run([sys.executable, "-m", "tests.campaigns.fuzz.run",
-                                   *map(str, words)], check=False, stderr=log, stdout=log)  # fmt: skip
-        counts = out / f"{name}-{seed}.json"
+        words = ["--worker", "--reader", name, "--seconds", left, "--seed", seed, "--out",
+                 given.out, "--engine", "atheris" if guided else "plain"]  # fmt: skip
+        with (given.out / f"{name}-{seed}.log").open("wb") as log:
+            line = [sys.executable, "-m", "tests.campaigns.fuzz.run", *map(str, words)]
+            line += ["--files"] * given.files
+            done = subprocess.run(line, check=False, stderr=log, stdout=log)
+        counts = given.out / f"{name}-{seed}.json"
         record = json.loads(counts.read_text()) if counts.exists() else {}
         if done.returncode:
-            (out / f"{name}-{seed}.current").rename(out / f"{name}-{seed}.died")
+            (given.out / f"{name}-{seed}.current").rename(given.out / f"{name}-{seed}.died")
             record.setdefault("defects", {})[f"the process died: {done.returncode}"] = 1
         parts.append(record)
         seed += 1000
@@ -190,6 +201,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engine", choices=("atheris", "plain"), help="atheris if it is installed")
+    parser.add_argument("--files", action="store_true", help="read files, and run no commands")
     parser.add_argument("--out", type=Path, default=Path("fuzz"), help="folder for the defects")
     parser.add_argument("--json", type=Path, help="file of the table, to which counts are added")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -200,13 +212,13 @@ def main() -> int:
     """Fuzz; the exit code is 1 if there is a defect."""
     given = _parser().parse_args()
     guided = (given.engine or ("atheris" if find_spec("atheris") else "plain")) == "atheris"
-    seconds = 60.0 * given.minutes if given.seconds is None else given.seconds
+    given.seconds = 60.0 * given.minutes if given.seconds is None else given.seconds
     given.out.mkdir(parents=True, exist_ok=True)
     if given.worker:
-        work(given.reader[0], seconds, given.seed, given.out, guided)
+        work(given, guided)
     table = {}
     for name in given.reader or NAMES:
-        table[name] = joined(_fuzz(name, seconds, given.seed, given.out, guided))
+        table[name] = joined(_fuzz(name, given, guided))
         print(name, json.dumps(table[name]), flush=True)
     if given.json is not None:
         record(given.json, table)

@@ -25,7 +25,7 @@ def special(rng: Random) -> Any:
     if kind < 7:
         return rng.choice(NUMBERS)
     if kind == 7:
-        return rng.choice((None, True, False, [], {}, [[]], [None], {"": 0}, [1, "a"], [[1], [2, 3]]))
+        return rng.choice((None, True, False, [], {}, [[]], {"": 0}, [1, "a"], [[1], [2, 3]]))
     if kind == 8:
         return [rng.choice(NUMBERS + WORDS) for _ in range(rng.randrange(5))]
     return nested(rng.choice((2, 50, 500)))
@@ -110,7 +110,9 @@ def changed_bytes(data: bytes, rng: Random) -> bytes:
         elif kind == 3:
             own[place:place] = rng.randbytes(rng.choice((1, 2, 4, 8)))
         elif kind == 4:
-            own[place : place + 8] = rng.choice(NUMBERS[:18]).to_bytes(32, "little", signed=True)[:8]
+            own[place : place + 8] = rng.choice(NUMBERS[:18]).to_bytes(32, "little", signed=True)[
+                :8
+            ]
         elif kind == 5:
             own[place:place] = own[place : place + rng.choice((4, 16, 256))]
         elif rng.random() < 0.2:
