@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from attnmargin.base.checks import check_whole
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError, MissingPackageError
-from attnmargin.base.files import make_folder
+from attnmargin.base.files import make_folder, read_whole
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.base.ragged import part_of, row_of, starts_of
 from attnmargin.text.corpus import Corpus

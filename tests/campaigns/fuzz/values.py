@@ -110,9 +110,8 @@ def changed_bytes(data: bytes, rng: Random) -> bytes:
         elif kind == 3:
             own[place:place] = rng.randbytes(rng.choice((1, 2, 4, 8)))
         elif kind == 4:
-            own[place : place + 8] = rng.choice(NUMBERS[:18]).to_bytes(32, "little", signed=True)[
-                :8
-            ]
+            number = rng.choice((0, 1, 2**31, 2**60, 2**64 - 1))
+            own[place : place + 8] = number.to_bytes(8, "little")
         elif kind == 5:
             own[place:place] = own[place : place + rng.choice((4, 16, 256))]
         elif rng.random() < 0.2:
