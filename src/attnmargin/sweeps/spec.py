@@ -85,12 +85,12 @@ def _function(
         words = record["command"]
         if not isinstance(words, str | list):
             raise InputError("command", f"a {type(words).__name__}", "a command line")
-        return Command(words), trials or 1
+        return Command(words), 1 if trials is None else trials
     name = record["compute"]
     if not isinstance(name, str) or name not in FUNCTIONS:
         raise InputError("compute", f"{name!r:.80}", f"one of {', '.join(FUNCTIONS)}")
     files, found = _files(path.parent, points, trials)
-    return Computation(name, _record(path, record), files), found or 1
+    return Computation(name, _record(path, record), files), 1 if found is None else found
 
 
 def _files(

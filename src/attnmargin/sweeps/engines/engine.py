@@ -94,7 +94,9 @@ def guarded(work: Callable[[Any], Any], item: Item) -> Outcome:
 def begin(threads: int) -> None:
     """Prepare a process: its share of the threads, and Ctrl-C left to its parent."""
     import torch
+    from threadpoolctl import threadpool_limits
 
+    threadpool_limits(threads)
     torch.set_num_threads(threads)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

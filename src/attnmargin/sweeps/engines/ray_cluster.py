@@ -55,8 +55,7 @@ def _results(
         begin(threads)
         return guarded(own, item)
 
-    environment = {"env_vars": {"OMP_NUM_THREADS": str(threads)}}
-    remote = ray.remote(num_cpus=1, max_retries=2, runtime_env=environment)(one)
+    remote = ray.remote(num_cpus=1, max_retries=2)(one)
     shared = ray.put(work)
     ahead = _AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1)
     held = {remote.remote(shared, item): item for item in islice(items, ahead)}
