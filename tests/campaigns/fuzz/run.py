@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -172,7 +173,8 @@ def _fuzz(name: str, given: argparse.Namespace, guided: bool) -> list[dict[str, 
         counts = given.out / f"{name}-{seed}.json"
         record = json.loads(counts.read_text()) if counts.exists() else {}
         if done.returncode:
-            (given.out / f"{name}-{seed}.current").rename(given.out / f"{name}-{seed}.died")
+            with suppress(FileNotFoundError):
+                (given.out / f"{name}-{seed}.current").rename(given.out / f"{name}-{seed}.died")
             record.setdefault("defects", {})[f"the process died: {done.returncode}"] = 1
         parts.append(record)
         seed += 1000
