@@ -10,7 +10,7 @@ from attnmargin.base import extras
 from attnmargin.base.extras import CORE, EXTRAS, install_line, lacking, version_of
 
 _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-_OURS = {"docs", "bench", "release", "dev"}  # for those who work on attnmargin itself
+_OURS = {"docs", "bench", "release", "fuzz", "dev"}  # for those who work on attnmargin itself
 
 
 def _packages(lines: list[str]) -> set[str]:

@@ -50,7 +50,7 @@ def test_pieces_are_saved_taken_apart_and_cached(tmp_path: Path) -> None:
 
 
 def test_bad_vocabularies_get_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(am.InputError, match=r"vocabulary: got .*No such file"):
+    with pytest.raises(am.InputError, match=r"vocabulary: got .*, which does not exist"):
         am.text.word_pieces(corpus(), tmp_path / "none.txt")
     with pytest.raises(am.InputError, match=r"one without \[PAD\], \[UNK\], \[CLS\], \[SEP\]"):
         am.text.word_pieces(corpus(), ["a"])
