@@ -52,9 +52,9 @@ def test_tokens_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"text,label\nfine,\n", "row 1 without a label"),
+        (b"text,label\nfine,\n", "--drop: got"),
         (b"text,label\n,1\nb,0\n", "row 1 without text"),
-        (b"words,label\na,1\n", "needs a column 'text'"),
+        (b"words,label\na,1\n", "--text: got"),
         (b"text,label\n\xff\xfe,1\n", "needs text in UTF-8"),
     ],
 )

@@ -59,31 +59,10 @@ def test_positive_classes_come_last_and_others_can_be_dropped(tmp_path: Path) ->
     assert found.labels.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("a.csv", b"text,label\nx,1\n", r"1 class \(1\)"),
-        ("a.csv", b"text,label\nx,1\ny,\n", "row 2 without a label; needs labelled rows"),
-        ("a.csv", b"text,label\n ,1\ny,0\n", "row 1 without text"),
-        ("a.csv", b"words,label\nx,1\n", "with columns words, label; needs a column 'text'"),
-        ("a.csv", b"text,label\ncaf\xe9,1\n", "needs text in UTF-8"),
-        ("a.csv", b"", r"0 classes \(none\)"),
-        ("a.jsonl", b"{", "line 1 .*; needs one JSON object per line"),
-        ("a.jsonl", b"[1]", "line 1; needs one JSON object per line"),
-        ("a.parquet", b"nonsense", "needs a .parquet file"),
-        ("a.docx", b"x", "needs a folder, or a file of .csv, .tsv, .jsonl, .parquet"),
-    ],
-)
-def test_bad_files_get_one_sentence(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(am.InputError, match=words):
-        am.text.read_corpus(tmp_path / name)
-
-
 def test_missing_files_and_empty_folders_get_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(am.InputError, match="No such file or directory"):
         am.text.read_corpus(tmp_path / "none.csv")
-    with pytest.raises(am.InputError, match=r"needs pos/\*.txt and neg/\*.txt"):
+    with pytest.raises(am.InputError, match=r"such as pos/\*.txt and neg/\*.txt"):
         am.text.read_corpus(tmp_path)
 
 
@@ -100,7 +79,7 @@ def test_more_than_two_classes(tmp_path: Path) -> None:
     with pytest.raises(am.InputError, match="positive: got '1'; needs one of 2, 9, 10"):
         own.against("1")
     path.write_text("\n".join(["text,label", *(f"x,{k}" for k in range(101))]))
-    with pytest.raises(am.InputError, match=r"101 classes \(0, 1, .*; needs 2 to 100 classes"):
+    with pytest.raises(am.InputError, match=r"101 classes \(0, 1, .*labels, with 2 to 100 classes"):
         am.text.read_corpus(path)
 
 

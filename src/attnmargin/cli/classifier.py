@@ -7,16 +7,25 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from attnmargin.cli.console import print_json, progress_bar
-from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json, log
+from attnmargin.cli.console import print_json, progress_bar, waiting
+from attnmargin.cli.options import (
+    FOLDER,
+    INPUT,
+    INPUT_OR_FOLDER,
+    OUTPUT,
+    READING,
+    Command,
+    as_json,
+    log,
+    reading,
+)
 
 _SIZES = ("layers", "heads", "width", "hidden", "length", "dropout")
 
 
 @click.command("train-text", cls=Command, resumes="out")
 @click.argument("file", type=INPUT_OR_FOLDER)
-@click.option("--text", default="text", show_default=True, help="column of the texts")
-@click.option("--label", default="label", show_default=True, help="column of the labels")
+@reading
 @click.option("--vocab", type=INPUT, help="WordPiece vocabulary; default: words of the texts")
 @click.option("--p", type=float, default=1.1, show_default=True, help="of the mirror potential")
 @click.option("--lr", type=float, default=8e-4, show_default=True, help="for the summed loss")
@@ -38,8 +47,6 @@ _SIZES = ("layers", "heads", "width", "hidden", "length", "dropout")
 @as_json
 def train_text(
     file: Path,
-    text: str,
-    label: str,
     vocab: Path | None,
     share: float,
     device: str,
@@ -51,20 +58,24 @@ def train_text(
     """Train a transformer on FILE (two classes of texts) by ℓp mirror descent."""
     from attnmargin.base.device import device_of
     from attnmargin.report.classifier import classifier_record, classifier_sentence
+    from attnmargin.report.corpora import corpus_record
     from attnmargin.report.pages.text import write_text_page
     from attnmargin.text.classifier.corpus_training import train_corpus
     from attnmargin.text.classifier.training import Recipe
     from attnmargin.text.corpus import read_corpus
 
+    how = {name: options.pop(name) for name in READING}
     sizes = {name: options.pop(name) for name in _SIZES}
     recipe, target = Recipe(**options), device_of(device)
-    corpus = read_corpus(file, text, label)
-    with progress_bar("training", "batches") as progress:
+    with waiting("reading"):
+        corpus = read_corpus(file, **how)
+    with progress_bar("training") as progress:
         found = train_corpus(
             corpus, sizes, recipe, vocabulary=vocab, share=share, out=out, device=target,
             progress=progress,
         )  # fmt: skip
     record = classifier_record(found) | {"file": str(file), "out": out and str(out)}
+    record |= {"read": corpus_record(corpus)}
     record |= {"sentence": classifier_sentence(record), "html": html and str(html)}
     if html is not None:
         write_text_page(html, found.run, found.pieces, found.classes, record["sentence"])
@@ -80,6 +91,10 @@ COMMANDS = (train_text,)
 
 def _print(record: dict[str, Any]) -> None:
     """Print accuracies side by side, epoch by epoch."""
+    from attnmargin.report.corpora import columns_sentence
+
+    if words := columns_sentence(record["read"]):
+        click.echo(words)
     table = Table("epoch", "loss", "accuracy in training", "test accuracy", "seconds")
     for row in record["history"]:
         table.add_row(

@@ -165,6 +165,25 @@ as_json = click.option(
     "--json", "as_json", is_flag=True, help="print one JSON object and nothing else"
 )
 
+_READING = (
+    click.option("--text", help="column of the texts, by name or number; default: found"),
+    click.option("--label", help="column of the labels, by name or number; default: found"),
+    click.option("--drop", multiple=True, help="a label whose rows are left out"),
+    click.option("--delimiter", help="between the cells of a table: one character, or tab"),
+    click.option("--header/--no-header", default=None, help="whether the first row is a header"),
+)
+encoding = click.option("--encoding", help="of the file, such as latin-1; default: UTF-8, or found")
+
+
+READING = ("text", "label", "drop", "delimiter", "header", "encoding")
+
+
+def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a file of labelled texts is read."""
+    for option in (encoding, *reversed(_READING)):
+        command = option(command)
+    return command
+
 
 def places(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say where points are computed, and which part of them."""

@@ -11,7 +11,17 @@ from rich.table import Table
 
 from attnmargin.base.errors import InputError
 from attnmargin.cli.console import print_json, progress_bar, waiting
-from attnmargin.cli.options import FOLDER, INPUT, INPUT_OR_FOLDER, OUTPUT, Command, as_json, log
+from attnmargin.cli.options import (
+    FOLDER,
+    INPUT,
+    INPUT_OR_FOLDER,
+    OUTPUT,
+    READING,
+    Command,
+    as_json,
+    log,
+    reading,
+)
 
 # Warn if the share of tokens of the positive class is farther than this from one half.
 _UNBALANCED = 0.1
@@ -20,9 +30,7 @@ _RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 
 @click.command(cls=Command, resumes="out")
 @click.argument("file", type=INPUT_OR_FOLDER)
-@click.option("--text", default="text", show_default=True, help="column of the texts")
-@click.option("--label", default="label", show_default=True, help="column of the labels")
-@click.option("--drop", multiple=True, help="a label whose rows are left out")
+@reading
 @click.option("--balance", is_flag=True, help="leave out texts of the larger class at random")
 @click.option("--vocab", type=INPUT, help="WordPiece vocabulary; default: whole words")
 @click.option("--keep-markup", is_flag=True, help="do not remove tags such as <br />")
@@ -45,14 +53,19 @@ _RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 @as_json
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
     """Find the tokens that decide the class in FILE (two classes of texts); train to check them."""
+    from attnmargin.report.corpora import corpus_record
     from attnmargin.report.pages.tokens import write_tokens
     from attnmargin.report.tokens import importance_record
+    from attnmargin.text.corpus import read_corpus
 
     for name in ("top", "frequent", "width"):
         if options[name] is not None and options[name] < 1:
             raise InputError(name, f"{options[name]}", "a whole number of at least 1")
-    found = _analyse(file, options)
-    record = {"file": str(file)} | importance_record(found, options["top"], options["frequent"])
+    with waiting("reading"):
+        corpus = read_corpus(file, **{name: options.pop(name) for name in READING})
+    found = _analyse(corpus, options)
+    record = {"file": str(file), "read": corpus_record(corpus)}
+    record |= importance_record(found, options["top"], options["frequent"])
     if html is not None:
         record["html"] = str(write_tokens(html, found, record))
     if as_json:
@@ -65,10 +78,10 @@ def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:
 COMMANDS = (tokens,)
 
 
-def _analyse(file: Path, options: dict[str, Any]) -> Any:
-    """Read, clean, count, and train unless ``statistics_only`` is set."""
+def _analyse(corpus: Any, options: dict[str, Any]) -> Any:
+    """Clean, count, and train unless ``statistics_only`` is set."""
     from attnmargin.base.device import device_of
-    from attnmargin.text.corpus import balanced, read_corpus
+    from attnmargin.text.corpus import balanced
     from attnmargin.text.tokens.cleaning import Cleaning
     from attnmargin.text.tokens.importance import token_importance
     from attnmargin.text.tokens.training import TokenRecipe, train_tokens
@@ -79,7 +92,6 @@ def _analyse(file: Path, options: dict[str, Any]) -> Any:
     )  # fmt: skip
     recipe = TokenRecipe(d=options["width"], **{k: options[k] for k in _RECIPE})
     device = device_of(options["device"])
-    corpus = read_corpus(file, options["text"], options["label"], drop=options["drop"])
     if options["balance"]:
         corpus = balanced(corpus, options["seed"])
     with waiting("counting tokens"):
@@ -95,9 +107,12 @@ def _analyse(file: Path, options: dict[str, Any]) -> Any:
 
 def _print(record: dict[str, Any]) -> None:
     """Print tables of tokens, then sentences."""
+    from attnmargin.report.corpora import columns_sentence
     from attnmargin.report.tokens import agreement_sentence
 
     console = Console()
+    if words := columns_sentence(record["read"]):
+        click.echo(words)
     negative, positive = record["classes"]
     titles = {
         "positive": f"tokens that speak for {positive!r}",

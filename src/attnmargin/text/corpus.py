@@ -1,8 +1,8 @@
 """Corpus: labelled texts of two or more classes, from tables and folders."""
 
-import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any, final
 
@@ -11,19 +11,22 @@ from numpy.typing import NDArray
 
 from attnmargin.base.checks import check_whole
 from attnmargin.base.display import Summarised
-from attnmargin.base.errors import InputError, MissingPackageError
-from attnmargin.base.files import check_file, most_bytes, read_whole
-from attnmargin.base.jsonl import LONGEST, bounded_lines, json_lines
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import check_file
 from attnmargin.base.seeds import seed_of
+from attnmargin.base.streams import plain_suffix
 from attnmargin.base.words import counted
+from attnmargin.text.columns import choose_columns, split_column
+from attnmargin.text.folders import folder_texts
+from attnmargin.text.source import NEEDS, Columns, Source, json_source, parquet_source
+from attnmargin.text.tables import table_source
 
-Row = dict[str, Any]
-_NEEDS = "a file of texts"
-# Bytes that a row of a table takes in memory beside its words.
-_ROW = 100
 _POSITIVE = ("1", "+1", "pos", "positive", "true", "yes")
-# With more distinct labels, the column is hardly one of classes.
+# More different labels are not classes.
 _MOST_CLASSES = 100
+_JSON = (".jsonl", ".ndjson", ".json")
+_TABLES = (".csv", ".tsv", ".tab", ".txt", "")
+_KINDS = ".csv, .tsv, .txt, .jsonl, .parquet"
 
 
 @final
@@ -35,6 +38,7 @@ class Corpus(Summarised):
     labels: NDArray[np.int64]  # (n,)
     classes: tuple[str, ...]  # of two, the positive one is last
     splits: list[str] | None = None  # one per text, such as "train" and "test"
+    columns: tuple[str, str] | None = None  # of texts and labels, in the table that was read
 
     def summary(self) -> dict[str, str]:
         """Return the numbers of texts, by class."""
@@ -48,7 +52,8 @@ class Corpus(Summarised):
         """Select some of the texts."""
         places = [int(i) for i in keep]
         splits = None if self.splits is None else [self.splits[i] for i in places]
-        return Corpus([self.texts[i] for i in places], self.labels[places], self.classes, splits)
+        texts = [self.texts[i] for i in places]
+        return Corpus(texts, self.labels[places], self.classes, splits, self.columns)
 
     def against(self, positive: str) -> "Corpus":
         """Compare one class with the rest, which becomes the negative class.
@@ -64,7 +69,7 @@ class Corpus(Summarised):
         place = self.classes.index(positive)
         rest = self.classes[1 - place] if len(self.classes) == 2 else f"not {positive}"
         labels = (self.labels == place).astype(np.int64)
-        return Corpus(self.texts, labels, (rest, positive), self.splits)
+        return Corpus(self.texts, labels, (rest, positive), self.splits, self.columns)
 
     def split(self, name: str) -> "Corpus":
         """Select the texts of one split."""
@@ -76,39 +81,56 @@ class Corpus(Summarised):
 
 def read_corpus(
     path: str | Path,
-    text: str = "text",
-    label: str = "label",
+    text: str | None = None,
+    label: str | None = None,
     *,
     drop: Iterable[object] = (),
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
 ) -> Corpus:
     """Read labelled texts from ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``, or a folder.
 
-    A folder has the layout of the official review data: ``pos/*.txt`` and ``neg/*.txt``, directly
-    or inside ``train`` and ``test``. Tables may have a column ``split``.
+    A folder has a folder per class, such as ``pos/*.txt`` and ``neg/*.txt``, directly or inside
+    ``train`` and ``test``. Tables may have a column ``split``. Any file but ``.parquet`` may be
+    compressed by gzip. What the arguments leave open is found, and checked on every row.
 
     Args:
-        text, label: column names.
-        drop: labels whose rows are skipped, such as a neutral class.
+        text, label: column names, or numbers from 1 on. By default ``text`` and ``label``, or the
+            only column with texts and the only one with few different values.
+        drop: labels whose rows are skipped, such as a neutral class; ``""`` skips missing ones.
+        delimiter: what stands between the cells of a table, one character, or "tab".
+        encoding: of the text, such as "latin-1"; by default UTF-8, or what a byte order mark says.
+        header: whether the first row of a table names the columns.
 
     Example:
         >>> import attnmargin as am, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "reviews.csv")
-        >>> _ = path.write_text("text,label\\nwonderful,1\\nboring,0\\n")
+        >>> rows = "1;a wonderful film\\n0;boring, and long\\n"
+        >>> _ = path.write_text("stars;review\\n" + 2 * rows)
         >>> corpus = am.text.read_corpus(path)
-        >>> corpus.texts, corpus.labels.tolist(), corpus.classes
-        (['wonderful', 'boring'], [1, 0], ('0', '1'))
+        >>> corpus.columns, corpus.labels.tolist(), corpus.classes
+        (('review', 'stars'), [1, 0, 1, 0], ('0', '1'))
     """
     path = Path(path)
+    dropped = {_name(value) for value in drop}
     if path.is_dir():
-        rows: Iterator[Row] = _folder(path)
-        text, label = "text", "label"
+        return _from_folder(path, encoding, dropped)
+    if path.exists():
+        check_file(path, needs=NEEDS)
+    kind = plain_suffix(path)
+    if kind == ".parquet":
+        source = parquet_source(path)
+    elif kind in _JSON:
+        source = json_source(path, encoding)
+    elif kind in _TABLES:
+        wanted = {name for name in (text, label) if name is not None}
+        source = table_source(
+            path, wanted=wanted, delimiter=delimiter, encoding=encoding, header=header
+        )
     else:
-        reader = _READERS.get(path.suffix.lower())
-        if reader is None:
-            needs = f"a folder, or a file of {', '.join(_READERS)}"
-            raise InputError("file", f"{path}", needs)
-        rows = reader(check_file(path, needs=_NEEDS) if path.exists() else path)
-    return _corpus(rows, text, label, {_name(value) for value in drop}, path)
+        raise InputError("file", f"{path!s:.200}", f"a folder, or a file of {_KINDS}")
+    return _from_table(source, text, label, dropped)
 
 
 def split_corpus(corpus: Corpus, share: float, seed: int) -> tuple[Corpus, Corpus]:
@@ -136,8 +158,8 @@ def balanced(corpus: Corpus, seed: int = 0, most: int | None = None) -> Corpus:
         most: keep at most so many texts of a class; default: as many as the smallest has.
     """
     rng = np.random.default_rng(seed_of("balance", base=seed))
-    labels = range(len(corpus.classes))
-    places = [rng.permutation(np.flatnonzero(corpus.labels == label)) for label in labels]
+    members = (np.flatnonzero(corpus.labels == label) for label in range(len(corpus.classes)))
+    places = [rng.permutation(own) for own in members]
     count = min(len(part) for part in places)
     if most is not None:
         check_whole(most=most)
@@ -151,125 +173,102 @@ def overlap(train: Corpus, test: Corpus) -> int:
     return sum(text in known for text in test.texts)
 
 
-def _corpus(rows: Iterator[Row], text: str, label: str, drop: set[str], path: Path) -> Corpus:
-    texts, raw, splits = [], [], []
+def _from_table(source: Source, text: str | None, label: str | None, drop: set[str]) -> Corpus:
+    if not source.head or not source.head[0]:
+        raise InputError("file", f"{source.path!s:.200} without rows", "labelled texts")
+    texts, labels = choose_columns(source, text, label)
+    split = split_column(source)
+    places = (
+        [texts, labels] if split is None or split in (texts, labels) else [texts, labels, split]
+    )
+    own, raw, *rest = source.read(places)
+    names = _names(raw)
+    if drop:
+        keep = [name not in drop for name in names]
+        own, names, *rest = [list(compress(column, keep)) for column in (own, names, *rest)]
+    _check_labels(names, source.path)
+    _check_texts(own, source.path)
+    splits = [str(value or "") for value in rest[0]] if rest else []
+    columns = (source.names[texts], source.names[labels])
+    return _corpus([own, names, splits], source.path, columns)
+
+
+def _from_folder(path: Path, encoding: str | None, drop: set[str]) -> Corpus:
+    rows = [row for row in folder_texts(path, encoding) if row[1] not in drop]
+    empty = next((file for own, _, _, file in rows if own.strip() == ""), None)
+    if empty is not None:
+        raise InputError("file", f"{empty!s:.200} without text", "text in every file")
+    columns = [[row[place] for row in rows] for place in range(3)]
+    return _corpus(columns, path, None)
+
+
+def _corpus(columns: Columns, path: Path, names: tuple[str, str] | None) -> Corpus:
+    """Number the classes of texts, labels and splits."""
+    texts, raw, splits = columns
+    classes = _classes(set(raw), path)
+    number = {name: k for k, name in enumerate(classes)}
+    labels = np.fromiter((number[value] for value in raw), np.int64, len(raw))
+    return Corpus(texts, labels, classes, splits if any(splits) else None, names)
+
+
+def _names(raw: list[Any]) -> list[str]:
+    """Convert labels to words, each value once."""
+    known: dict[tuple[type, Any], str] = {}
+    found = []
     try:
-        for number, row in enumerate(rows, 1):
-            for column in (text, label):
-                if column not in row:
-                    found = ", ".join(map(str, row)) or "nothing"
-                    raise InputError("file", f"{path} with columns {found}", f"a column {column!r}")
-            value = row[label]
-            if value is None or str(value).strip() == "":
-                raise InputError("file", f"{path}, row {number} without a label", "labelled rows")
-            if _name(value) in drop:
-                continue
-            if not isinstance(row[text], str) or not row[text].strip():
-                raise InputError("file", f"{path}, row {number} without text", "text in every row")
-            texts.append(row[text])
-            raw.append(_name(value))
-            splits.append(str(row.get("split", "")))
-    except UnicodeDecodeError as error:
-        raise InputError("file", f"{path} ({error.reason})", "text in UTF-8") from None
-    except OSError as error:
-        raise InputError("file", f"{path!s:.200} ({error.strerror or error})", _NEEDS) from None
-    classes = _classes(raw, path)
-    labels = np.array([classes.index(value) for value in raw], dtype=np.int64)
-    return Corpus(texts, labels, classes, splits if any(splits) else None)
+        for value in raw:
+            key = (type(value), value)
+            if key not in known:
+                known[key] = _name(value)
+            found.append(known[key])
+    except TypeError:
+        needs = "words or numbers as labels"
+        raise InputError("label", f"a {type(value).__name__} as a label", needs) from None
+    return found
 
 
 def _name(value: Any) -> str:
-    """Convert a label to a word; 1.0 becomes 1."""
+    """Convert a label to a word; 1.0 becomes 1, and None is no word."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).strip()
+    return "" if value is None else str(value).strip()
 
 
-def _classes(raw: list[str], path: Path) -> tuple[str, ...]:
-    """Return the classes in order; of two, the positive one is last."""
-    found = sorted(set(raw), key=_rank)
+def _check_labels(names: list[str], path: Path) -> None:
+    if "" in names:
+        got = f"{path!s:.200}, row {names.index('') + 1} without a label"
+        raise InputError("drop", got, "labelled rows, or '' among the labels to drop")
+
+
+def _check_texts(texts: list[Any], path: Path) -> None:
+    try:
+        if all(map(str.strip, texts)):
+            return
+    except TypeError:
+        pass
+    place = next(i for i, own in enumerate(texts) if not isinstance(own, str) or not own.strip())
+    raise InputError("file", f"{path!s:.200}, row {place + 1} without text", "text in every row")
+
+
+def _classes(found: set[str], path: Path) -> tuple[str, ...]:
+    """Order the classes by name or number; of two, the positive one comes last."""
     if not 2 <= len(found) <= _MOST_CLASSES:
-        shown = ", ".join(found[:6]) + ", …" * (len(found) > 6) or "none"
-        got = f"{path} with {counted(len(found), 'class', 'classes')} ({shown})"
-        raise InputError("file", got, f"2 to {_MOST_CLASSES} classes in the column of labels")
-    if len(found) == 2 and found[0].lower() in _POSITIVE and found[1].lower() not in _POSITIVE:
-        return found[1], found[0]
-    return tuple(found)
+        shown = ", ".join(f"{name:.40}" for name in sorted(found)[:6]) or "none"
+        got = f"{path!s:.200} with {counted(len(found), 'class', 'classes')} ({shown})"
+        raise InputError(
+            "label", got, f"the column of the labels, with 2 to {_MOST_CLASSES} classes"
+        )
+    ordered = sorted(found, key=_rank)
+    likely = [name for name in ordered if name.lower() in _POSITIVE]
+    if len(ordered) == 2 and likely == ordered[:1]:
+        ordered.reverse()
+    return tuple(ordered)
 
 
-def _rank(label: str) -> tuple[float, str]:
+def _rank(name: str) -> tuple[float, str]:
     """Sort numbers by size, and words after them."""
     try:
-        number = float(label)
+        number = float(name)
     except ValueError:
         number = np.nan
-    return (number if np.isfinite(number) else np.inf), label
-
-
-def _table(delimiter: str) -> Callable[[Path], Iterator[Row]]:
-    def read(path: Path) -> Iterator[Row]:
-        csv.field_size_limit(LONGEST)
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            try:
-                lines = bounded_lines(stream, path)
-                yield from csv.DictReader(lines, delimiter=delimiter, strict=True)
-            except csv.Error as error:
-                raise InputError("file", f"{path} ({error})", "a table of texts") from None
-
-    return read
-
-
-def _json_lines(path: Path) -> Iterator[Row]:
-    return (row for _, row in json_lines(path, _NEEDS))
-
-
-def _parquet(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingPackageError("reading .parquet", "attnmargin[text]") from error
-    most = most_bytes(path.stat().st_size)
-    batches = _batches(pyarrow.parquet, path)
-    while True:
-        try:
-            rows = next(batches, None)
-        except Exception as error:  # pyarrow raises nearly anything on damaged files
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise InputError("file", f"{path} ({reason:.80})", "a .parquet file") from None
-        if rows is None:
-            return
-        most -= sum(_ROW + len(str(value)) for row in rows for value in row.values())
-        if most < 0:
-            raise InputError("file", f"{path}, a small file of too many rows", "a .parquet file")
-        yield from rows
-
-
-def _batches(parquet: Any, path: Path) -> Iterator[list[Row]]:
-    """Yield some rows at a time, without the columns that nobody reads."""
-    with parquet.ParquetFile(path) as stored:
-        plain = [own.name for own in stored.schema_arrow if own.type.num_fields == 0]
-        for batch in stored.iter_batches(1024, columns=plain):
-            yield batch.to_pylist()
-
-
-def _folder(path: Path) -> Iterator[Row]:
-    """Yield the texts of the official review layout, or of one split of it."""
-    roots = [path / name for name in ("train", "test") if (path / name).is_dir()] or [path]
-    found = False
-    for root in roots:
-        for label in ("neg", "pos"):
-            for file in sorted((root / label).glob("*.txt")):
-                found = True
-                row = {"text": read_whole(file, "file", _NEEDS).decode(), "label": label}
-                yield row | ({"split": root.name} if root != path else {})
-    if not found:
-        raise InputError("file", f"the folder {path}", "pos/*.txt and neg/*.txt within it")
-
-
-_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    ".csv": _table(","),
-    ".tsv": _table("\t"),
-    ".jsonl": _json_lines,
-    ".parquet": _parquet,
-}
+    return (number if np.isfinite(number) else np.inf), name
