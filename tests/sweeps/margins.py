@@ -3,6 +3,8 @@
 import sys
 from typing import Any
 
+import numpy as np
+
 import attnmargin as am
 
 
@@ -12,6 +14,13 @@ def margins(d: int, lr: float, trials: int, seed: int) -> dict[str, Any]:
     solution = am.solve(am.token_problem(data.X, data.z, am.optimal_tokens(data), data.mask))
     run = am.train(data, lr=lr, steps=20, record=20)
     return {"margin": solution.margin, "loss": run.loss[-1], "status": solution.status}
+
+
+def same(one: dict[str, Any], two: dict[str, Any]) -> None:
+    """Check that two tables are equal bit for bit."""
+    assert list(one) == list(two)
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name])
 
 
 GRID = {"d": [4, 6, 8, 10, 12, 14, 16, 18], "lr": [0.1, 0.5]}

@@ -12,8 +12,7 @@ import pytest
 
 import attnmargin as am
 from attnmargin.base.errors import InputError
-from tests.sweeps.margins import GRID, SEED, TRIALS, margins
-from tests.sweeps.test_entry import same
+from tests.sweeps.margins import GRID, SEED, TRIALS, margins, same
 
 ROOT = Path(__file__).parents[2]
 

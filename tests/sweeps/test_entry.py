@@ -13,15 +13,9 @@ import pytest
 import attnmargin as am
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
-from tests.sweeps.margins import GRID, SEED, TRIALS, margins
+from tests.sweeps.margins import GRID, SEED, TRIALS, margins, same
 
 ROOT = Path(__file__).parents[2]
-
-
-def same(one: dict[str, Any], two: dict[str, Any]) -> None:
-    assert list(one) == list(two)
-    for name in one:
-        np.testing.assert_array_equal(one[name], two[name])
 
 
 def test_closed_form(tmp_path: Path) -> None:
@@ -89,7 +83,7 @@ def test_shards_killed_and_restarted_join_to_one_run(tmp_path: Path) -> None:
     for i in (2, 5):
         code = f"""
 import os, attnmargin as am
-from tests.sweeps.margins import GRID, SEED, TRIALS, margins
+from tests.sweeps.margins import GRID, SEED, TRIALS, margins, same
 def dies(done, *_): done and os.kill(os.getpid(), 9)
 am.sweep(margins, GRID, TRIALS, SEED, out={str(out)!r}, jobs=1, shard="{i}/8",
          progress=lambda words, done, total: dies(done))
