@@ -69,7 +69,8 @@ class Worker:
         self.place = self.out / f"{self.name}-{self.seed}"
         shutil.rmtree(self.place, ignore_errors=True)
         self.place.mkdir(parents=True)
-        self.seeds = self.reader.seeds()
+        own = [] if given.seeds is None else sorted((given.seeds / self.name).iterdir())
+        self.seeds = [path.read_bytes() for path in own] or self.reader.seeds()
         for data in self.seeds:
             self.one(data, first=True)
         if not self.files:
@@ -169,6 +170,7 @@ def _fuzz(name: str, given: argparse.Namespace, guided: bool) -> list[dict[str, 
         with (given.out / f"{name}-{seed}.log").open("wb") as log:
             line = [sys.executable, "-m", "tests.campaigns.fuzz.run", *map(str, words)]
             line += ["--files"] * given.files
+            line += [] if given.seeds is None else ["--seeds", str(given.seeds)]
             done = subprocess.run(line, check=False, stderr=log, stdout=log)
         counts = given.out / f"{name}-{seed}.json"
         record = json.loads(counts.read_text()) if counts.exists() else {}
@@ -204,6 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engine", choices=("atheris", "plain"), help="atheris if it is installed")
     parser.add_argument("--files", action="store_true", help="read files, and run no commands")
+    parser.add_argument("--seeds", type=Path, help="folder of valid files; made anew by default")
     parser.add_argument("--out", type=Path, default=Path("fuzz"), help="folder for the defects")
     parser.add_argument("--json", type=Path, help="file of the table, to which counts are added")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
