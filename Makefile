@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NODE := axe-core@4.14.1 typescript@7.0.2
 READY := $(VENV)/ready
 
-.PHONY: setup demo test lint bench hunt clean
+.PHONY: setup demo test lint bench hunt release clean
 
 setup: $(READY)
 
@@ -55,6 +55,10 @@ CASES ?= 100000
 SEED ?= 0
 hunt: setup
 	$(BIN)/python -m tests.hunt.run --minutes $(MINUTES) --cases $(CASES) --seed $(SEED) --out hunt
+
+# Wheel, sdist and bills of materials in dist/, tried in clean environments.
+release: setup
+	$(BIN)/python -m tests.release.run
 
 clean:
 	rm -rf $(VENV) build dist demo hunt .mypy_cache .pytest_cache .ruff_cache .hypothesis

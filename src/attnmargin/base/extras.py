@@ -4,6 +4,8 @@ from functools import cache
 from importlib import metadata
 from typing import NamedTuple, final
 
+from attnmargin.base.errors import MissingPackageError
+
 # What everybody needs; an installation without its dependencies may lack some.
 CORE = ("torch", "numpy", "scipy", "numba", "mpmath", "click", "rich", "joblib", "threadpoolctl")
 
@@ -53,6 +55,12 @@ def version_of(package: str) -> str | None:
 def lacking(extra: str) -> list[str]:
     """Name the packages of an extra that are not installed."""
     return [package for package in EXTRAS[extra].packages if version_of(package) is None]
+
+
+def check_extra(extra: str, what: str) -> None:
+    """Raise MissingPackageError early if an extra that something needs is not installed."""
+    if lacking(extra):
+        raise MissingPackageError(what, f"attnmargin[{extra}]")
 
 
 def install_line(extra: str) -> str:

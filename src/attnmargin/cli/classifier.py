@@ -12,7 +12,7 @@ from attnmargin.cli.options import (
     FOLDER,
     INPUT,
     INPUT_OR_FOLDER,
-    OUTPUT,
+    PICTURES,
     READING,
     Command,
     as_json,
@@ -42,7 +42,7 @@ _SIZES = ("layers", "heads", "width", "hidden", "length", "dropout")
 @click.option("--test-share", "share", type=float, default=0.2, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--out", type=FOLDER, help="folder for checkpoints; run again to resume")
-@click.option("--html", type=OUTPUT, help="write a page: accuracy, weights, attention")
+@click.option("--html", type=PICTURES, help="write a page: accuracy, weights, attention")
 @log
 @as_json
 def train_text(

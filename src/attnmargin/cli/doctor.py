@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from attnmargin.cli.console import print_json, waiting
 from attnmargin.cli.options import Command, as_json
@@ -32,7 +32,7 @@ COMMANDS = (doctor,)
 
 
 def _print(record: dict[str, Any]) -> None:
-    table = Table.grid(padding=(0, 2))
+    table = Table.grid("", Column(overflow="fold"), padding=(0, 2))
     for name, words in _rows(record):
         table.add_row(name, words)
     console = Console(highlight=False, markup=False)

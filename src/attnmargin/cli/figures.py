@@ -11,7 +11,7 @@ from attnmargin.base.errors import InputError
 from attnmargin.base.words import counted
 from attnmargin.cli.console import named_progress_bar, print_json
 from attnmargin.cli.log import note, warn
-from attnmargin.cli.options import FOLDER, Command, OneOf, as_json, log, places
+from attnmargin.cli.options import FOLDER, Command, OneOf, as_json, check_drawing, log, places
 from attnmargin.cli.sweeps import engine_of, shard_of
 from attnmargin.report.numbers import short
 
@@ -108,6 +108,7 @@ def _entry(experiment: Any) -> dict[str, Any]:
 
 def _run_figures(words: list[str], engine: "Engine", as_json: bool, options: dict[str, Any]) -> int:
     """Run figures one after the other; return 0 if every claim holds, else 1."""
+    check_drawing()
     from attnmargin.papers.engine.reproduce import PARTS, reproduce
     from attnmargin.papers.engine.summary import write_summary
     from attnmargin.papers.pool import point_pool

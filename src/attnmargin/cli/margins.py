@@ -10,7 +10,7 @@ from rich.table import Table
 from attnmargin.cli.console import print_json, waiting
 from attnmargin.cli.options import (
     INPUT,
-    OUTPUT,
+    PICTURES,
     Command,
     a_norm,
     as_json,
@@ -44,7 +44,7 @@ def _names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     shell_complete=words_or_files("opt"),
     help="opt: the tokens of largest score; or a .npy, .npz or .json file with the selection",
 )
-@click.option("--html", type=OUTPUT, help="write a page with tables and pictures")
+@click.option("--html", type=PICTURES, help="write a page with tables and pictures")
 @as_json
 def margins(
     file: Path, norm: tuple[str, ...], select: str, html: Path | None, as_json: bool

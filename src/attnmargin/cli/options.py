@@ -34,6 +34,13 @@ def words_or_files(*words: str) -> Completion:
     return complete
 
 
+def check_drawing() -> None:
+    """Raise MissingPackageError, before any work, if pictures cannot be drawn."""
+    from attnmargin.base.extras import check_extra
+
+    check_extra("plot", "drawing")
+
+
 @final
 class _Input(click.ParamType[Path]):
     """A file to read, checked before anything heavy is imported."""
@@ -61,14 +68,16 @@ class _Output(click.ParamType[Path]):
 
     name = "file"
 
-    def __init__(self, grows: bool = False) -> None:
-        self.grows = grows
+    def __init__(self, grows: bool = False, pictures: bool = False) -> None:
+        self.grows, self.pictures = grows, pictures
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         argument = "path" if param is None else _spoken(param)
         check_place(value, argument)
         if self.grows:
             check_log(Path(value), argument)
+        if self.pictures:
+            check_drawing()
         return Path(value)
 
     def shell_complete(
@@ -120,7 +129,7 @@ class _Start(click.ParamType[str]):
 
 START = _Start()
 INPUT, INPUT_OR_FOLDER, OUTPUT = _Input(), _Input(folders=True), _Output()
-_LOG = _Output(grows=True)
+PICTURES, _LOG = _Output(pictures=True), _Output(grows=True)
 _FILES = _Input | _Output | _Start | click.Path
 FOLDER = click.Path(path_type=Path)
 LOSSES = OneOf("logistic", "exponential", "linear", "squared", "log")

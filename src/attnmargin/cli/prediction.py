@@ -19,10 +19,12 @@ from attnmargin.cli.options import (
     INPUT,
     LOSSES,
     OUTPUT,
+    PICTURES,
     START,
     Command,
     OneOf,
     as_json,
+    check_drawing,
     log,
     power,
 )
@@ -60,7 +62,7 @@ _VERIFIED = 4000
     "--verify", "train_too", is_flag=True, help="train, also with plain torch, and compare"
 )
 @click.option("--theorems", is_flag=True, help="check the statements of the papers")
-@click.option("--html", type=OUTPUT, help="write a page about one instance")
+@click.option("--html", type=PICTURES, help="write a page about one instance")
 @click.option("--out", type=OUTPUT, help="save the solution as .npz, for attnmargin verify")
 @click.option("--csv", "table", type=OUTPUT, help="write one line per instance")
 @log
@@ -119,6 +121,7 @@ def predict(
 @as_json
 def demo(out: Path, as_json: bool) -> int:
     """Predict what attention learns from built-in reviews, train it, and write a page."""
+    check_drawing()
     from attnmargin.report.pages.demo import write_demo
 
     with waiting("predicting, training and drawing"):

@@ -15,7 +15,7 @@ from attnmargin.cli.options import (
     FOLDER,
     INPUT,
     INPUT_OR_FOLDER,
-    OUTPUT,
+    PICTURES,
     READING,
     Command,
     as_json,
@@ -48,7 +48,7 @@ _RECIPE = ("layers", "lr", "epochs", "batch", "seed")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--out", type=FOLDER, help="folder for the model; run again to resume")
-@click.option("--html", type=OUTPUT, help="write a page: tables, pictures, coloured texts")
+@click.option("--html", type=PICTURES, help="write a page: tables, pictures, coloured texts")
 @log
 @as_json
 def tokens(file: Path, html: Path | None, as_json: bool, **options: Any) -> int:

@@ -1,0 +1,113 @@
+"""Build, check and try a release: ``python -m tests.release.run``, or ``make release``.
+
+Exit 1: something is wrong, and it is said what.
+"""
+
+import json
+import shutil
+import sys
+from argparse import ArgumentParser
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from attnmargin.base.extras import EXTRAS
+from tests.release.artefacts import build, faults
+from tests.release.environments import ROOT, Environment
+from tests.release.inventory import inventory, write_bill
+from tests.release.pages import try_pages
+from tests.release.uses import USES, prepare, try_uses
+
+NONE, ALL = "none", "all"
+_RESULTS = Path(__file__).with_name("results.json")
+# Commands wait for the disk more than for a core.
+_AT_ONCE = 2
+
+
+def environments(folder: Path, wheel: Path) -> dict[str, Environment]:
+    """Install the wheel with torch, numpy and scipy alone, with no extra, with each, with all.
+
+    Environments that are in the folder already are used as they are.
+    """
+    bare = Environment(folder / "bare")
+    if not bare.folder.exists():
+        bare.make()
+        bare.install("torch", "numpy", "scipy")
+        bare.install("--no-deps", wheel)
+    none = Environment(folder / NONE, (bare,))
+    found = {"bare": bare, NONE: none}
+    found |= {name: Environment(folder / name, (none,)) for name in EXTRAS}
+    for name, own in found.items():
+        if not own.folder.exists():
+            print(f"installing {name}", flush=True)
+            own.make()
+            own.install(wheel if name == NONE else f"{wheel}[{name}]")
+    everything = Environment(folder / ALL, tuple(found[name] for name in EXTRAS))
+    everything.make()
+    return found | {ALL: everything}
+
+
+def tried(found: dict[str, Environment], folder: Path) -> dict[str, dict[str, str]]:
+    """Run every use without extras, with each alone and with all; no extra is first, alone.
+
+    It compiles the kernels for the others.
+    """
+    template = folder / "files"
+    template.mkdir(parents=True)
+    prepare(template, found[NONE])
+
+    def one(name: str) -> dict[str, str]:
+        place = folder / name
+        shutil.copytree(template, place)
+        print(f"trying every command with {name}", flush=True)
+        return try_uses(found[name], place)
+
+    results = {NONE: one(NONE)}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        names = (*EXTRAS, ALL)
+        return results | dict(zip(names, pool.map(one, names), strict=True))
+
+
+def print_table(results: dict[str, dict[str, str]]) -> list[str]:
+    """Print what each command does with which extra, and return what is wrong."""
+    for use in USES:
+        answers: dict[str, list[str]] = {}
+        for name, own in results.items():
+            answers.setdefault(own[use.words], []).append(name)
+        print(f"attnmargin {use.words}")
+        for answer, names in answers.items():
+            print(
+                f"    {answer}: {', '.join(names) if len(names) < len(results) else 'everywhere'}"
+            )
+    return [f"{words} with {name}: {answer}" for name, own in results.items()
+            for words, answer in own.items() if answer.startswith("WRONG")]  # fmt: skip
+
+
+def main() -> int:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--environments", type=Path, help="folder to keep them in, or to find them")
+    kept = parser.parse_args().environments
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        sdist, wheel = build(ROOT / "dist")
+        wrong = faults(sdist, wheel, folder / "again")
+        print(f"{sdist.name}, {wheel.name}", flush=True)
+        found = environments(kept or folder / "environments", wheel)
+        wrong += try_pages(found["bare"], found[NONE], found["plot"], folder / "pages")
+        results = tried(found, folder / "uses")
+        wrong += print_table(results)
+        listed, gnu = inventory(found)
+        wrong += gnu
+        bills = [write_bill(found[name], wheel, name) for name in (NONE, ALL)]
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    record = {"date": date, "wheel": wheel.name, "python": sys.version.split()[0],
+              "commands": results, "packages": listed}  # fmt: skip
+    _RESULTS.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    print(f"{sdist}\n{wheel}\n" + "\n".join(map(str, bills)))
+    print("\n".join(wrong) if wrong else "All is right.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
