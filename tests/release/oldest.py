@@ -9,7 +9,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent.parent
 PLACE = ROOT / "constraints-oldest.txt"
 # Extras for those who work on attnmargin itself.
-OURS = ("docs", "bench", "dev", "release")
+OURS = ("docs", "bench", "release", "fuzz", "dev")
 _TITLE = "# The oldest versions that pyproject.toml allows: python -m tests.release.oldest"
 
 
