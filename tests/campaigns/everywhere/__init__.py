@@ -1,0 +1,1 @@
+"""The same answers everywhere: threads, batch sizes, versions, with and without compiler, GPU."""
