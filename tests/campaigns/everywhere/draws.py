@@ -67,8 +67,8 @@ def _starts() -> dict[str, tuple[Any, ...]]:
     data = am.random_data(3, 4, 6, trials=4, name="everywhere")
     factors = am.train(data, "KQ", steps=0, width=3, seed=5).last
     draw = torch.Generator().manual_seed(seed_of("everywhere"))
-    W, hidden = (torch.randn(2, 3, 8, generator=draw), torch.randn(4, 9, 8, generator=draw))
-    head = Head(*W, hidden)
+    W_Q, W_K, hidden = (torch.randn(*own, generator=draw) for own in ((3, 8), (3, 8), (4, 9, 8)))
+    head = Head(W_Q, W_K, hidden)
     return {
         "K and Q": tuple(factors),
         "random head": (random_head(head, 0, seed=2).W_Q, random_head(head, 1, seed=2).W_K),

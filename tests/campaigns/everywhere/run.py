@@ -3,7 +3,8 @@
 Every setting answers the battery in a process of its own, and is compared with the first. Other
 Pythons and packages are environments on this machine: ``--environment NAME=PROGRAM``, where PROGRAM
 is a Python or a command that runs one. Answers from elsewhere, such as a GPU, are compared from
-their files: ``--file NAME=PART.npz,PART.npz``. Rows of settings that are not run again stay in the table.
+their files: ``--file NAME=PART.npz,PART.npz``. Rows of settings that are not run again stay in the
+table.
 """
 
 import argparse

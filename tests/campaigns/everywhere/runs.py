@@ -82,7 +82,8 @@ def paths(place: Place) -> Answers:
 
 def selections(place: Place) -> Answers:
     """Decide which selections are locally optimal."""
-    data, found = _data(place), {}
+    data = _data(place)
+    found: Answers = {}
     for k in range(3 if place.small else 12):
         search = am.selections.local_selections(data[k].to(place.device))
         found |= named(f"local {k}", {

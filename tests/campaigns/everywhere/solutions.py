@@ -42,7 +42,7 @@ def large(place: Place) -> Answers:
 
 def margins(place: Place) -> Answers:
     """Measure the solutions of some norms in the others."""
-    norms = ["fro", "nuc", "max", 3.0]
+    norms: list[str | float | am.Norm] = ["fro", "nuc", "max", 3.0]
 
     def ask(problem: am.MarginProblem) -> dict[str, Any]:
         found = am.margins(problem, norms=norms)
