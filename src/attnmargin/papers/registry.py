@@ -20,6 +20,7 @@ from attnmargin.papers.b import paths as b_paths
 from attnmargin.papers.c import descent, graphs, lemmas, local
 from attnmargin.papers.d import layers, theory, tokens
 from attnmargin.papers.engine.experiment import Experiment
+from attnmargin.papers.h import rates as h_rates
 from attnmargin.papers.n import attention as n_attention
 from attnmargin.papers.n import classes
 from attnmargin.papers.p import certified, mirror, rates, starts
@@ -31,6 +32,7 @@ _FILES = (
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
     *(certified, mirror, starts, rates),
+    *(h_rates,),
     *(n_attention, classes),
 )
 
