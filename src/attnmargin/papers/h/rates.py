@@ -1,11 +1,11 @@
 """H:rates, H:joint: exponents of constant, normalised and Polyak steps, up to 10^6 of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
 from attnmargin.papers.engine.claims import Claim, at_least, at_most, mean_of, share_of
 from attnmargin.papers.engine.experiment import (
@@ -37,7 +37,8 @@ def _run(task: Task) -> Arrays:
     data = random_data(*_SHAPE, trials=task.trials, name="H:rates", seed=task.seed)
     run = train(data, parameter, steps=steps, record=steps // _RECORDS, progress=task.progress,
                 **RULES[rule])  # fmt: skip
-    data = data if run.heads is None else replace(data, v=run.v[-1])
+    if run.heads is not None:
+        data = AttentionData(data.X, data.z, data.y, run.v[-1], data.mask)
     best = (run.selection[-1] == optimal_tokens(data)).all(-1)
     return {**course_of(data, run), "best": best.numpy()}
 
