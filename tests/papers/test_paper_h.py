@@ -69,8 +69,9 @@ def test_exponents_in_closed_form() -> None:
     steps = np.arange(1, 101, dtype=float)
     length = steps[:, None] * np.array([1.0, 2.0, 3.0])
     margin = np.array([0.5, 0.1, 0.2])
+    feasible = np.array([True, True, False])
     fit = Fit({"steps": steps, "length": length, "distance": 2.0 * length**-1.5, "margin": margin,
-               "spread": -0.5 * margin * length, "feasible": np.array([True, True, False])})  # fmt: skip
+               "spread": -0.5 * margin * length, "feasible": feasible})  # fmt: skip
     np.testing.assert_allclose(fit.against_steps(), [-1.5, -1.5])
     np.testing.assert_allclose(fit.against_length(), [-1.5, -1.5])
     np.testing.assert_allclose(fit.sparsity(), [0.5, 0.5])
