@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NODE := axe-core@4.14.1 typescript@7.0.2
 READY := $(VENV)/ready
 
-.PHONY: setup demo test lint bench hunt release clean
+.PHONY: setup demo test lint bench hunt release oldest clean
 
 setup: $(READY)
 
@@ -59,6 +59,10 @@ hunt: setup
 # Wheel, sdist and bills of materials in dist/, tried in clean environments.
 release: setup
 	$(BIN)/python -m tests.release.run
+
+# The quickstart with the oldest versions; their torch brings gigabytes.
+oldest: setup
+	$(BIN)/python -m tests.release.run --oldest
 
 clean:
 	rm -rf $(VENV) build dist demo hunt .mypy_cache .pytest_cache .ruff_cache .hypothesis

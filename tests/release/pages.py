@@ -25,15 +25,30 @@ assert not {"numba", "click", "rich", "joblib", "threadpoolctl"} & set(sys.modul
 
 def try_pages(bare: Environment, none: Environment, plot: Environment, place: Path) -> list[str]:
     """Run the library on its least, the README without extras, the quickstart with pictures."""
-    place.mkdir()
-    for page in ("README.md", "docs/quickstart.md"):
-        shutil.copy(ROOT / page, place)
-    tries = {
+    return _tried(place, {
         "the library without dependencies but torch, numpy, scipy": (bare, ("-c", _BARE)),
         "README.md without extras": (none, (*_DOCTEST, "README.md")),
         "docs/quickstart.md": (plot, (*_DOCTEST, "quickstart.md")),
         "attnmargin demo": (plot, (bare.folder / "bin" / "attnmargin", "demo", "--out", "demo")),
-    }
+    })  # fmt: skip
+
+
+def try_oldest(oldest: Environment, place: Path) -> list[str]:
+    """Run the doctor, the README, the quickstart and the demo with the oldest versions."""
+    program = oldest.folder / "bin" / "attnmargin"
+    return _tried(place, {
+        "attnmargin doctor": (oldest, (program, "doctor")),
+        "README.md": (oldest, (*_DOCTEST, "README.md")),
+        "docs/quickstart.md": (oldest, (*_DOCTEST, "quickstart.md")),
+        "attnmargin demo": (oldest, (program, "demo", "--out", "demo")),
+    })  # fmt: skip
+
+
+def _tried(place: Path, tries: dict[str, tuple[Environment, tuple[object, ...]]]) -> list[str]:
+    """Run words in environments, in a folder with the documents; return what went wrong."""
+    place.mkdir(parents=True)
+    for page in ("README.md", "docs/quickstart.md"):
+        shutil.copy(ROOT / page, place)
     wrong = []
     for name, (environment, words) in tries.items():
         done = environment.run(*words, place=place)

@@ -16,7 +16,8 @@ from attnmargin.base.extras import EXTRAS
 from tests.release.artefacts import build, faults
 from tests.release.environments import ROOT, Environment
 from tests.release.inventory import inventory, write_bill
-from tests.release.pages import try_pages
+from tests.release.oldest import PLACE
+from tests.release.pages import try_oldest, try_pages
 from tests.release.uses import USES, prepare, try_uses
 
 NONE, ALL = "none", "all"
@@ -84,27 +85,43 @@ def print_table(results: dict[str, dict[str, str]]) -> list[str]:
             for words, answer in own.items() if answer.startswith("WRONG")]  # fmt: skip
 
 
-def main() -> int:
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--environments", type=Path, help="folder to keep them in, or to find them")
-    kept = parser.parse_args().environments
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        sdist, wheel = build(ROOT / "dist")
-        wrong = faults(sdist, wheel, folder / "again")
-        print(f"{sdist.name}, {wheel.name}", flush=True)
-        found = environments(kept or folder / "environments", wheel)
-        wrong += try_pages(found["bare"], found[NONE], found["plot"], folder / "pages")
-        results = tried(found, folder / "uses")
-        wrong += print_table(results)
-        listed, gnu = inventory(found)
-        wrong += gnu
-        bills = [write_bill(found[name], wheel, name) for name in (NONE, ALL)]
+def with_oldest(folder: Path, wheel: Path) -> list[str]:
+    """Try the documents with the oldest versions of everything but Python."""
+    oldest = Environment(folder / "environment")
+    oldest.make()
+    oldest.install(f"{wheel}[{','.join(EXTRAS)}]", constraints=PLACE.name)
+    return try_oldest(oldest, folder / "pages")
+
+
+def release(folder: Path, kept: Path | None, sdist: Path, wheel: Path) -> list[str]:
+    """Check artefacts, try them everywhere, and save what was found; return what is wrong."""
+    wrong = faults(sdist, wheel, folder / "again")
+    found = environments(kept or folder / "environments", wheel)
+    wrong += try_pages(found["bare"], found[NONE], found["plot"], folder / "pages")
+    results = tried(found, folder / "uses")
+    wrong += print_table(results)
+    listed, gnu = inventory(found)
+    for name in (NONE, ALL):
+        print(write_bill(found[name], wheel, name))
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     record = {"date": date, "wheel": wheel.name, "python": sys.version.split()[0],
               "commands": results, "packages": listed}  # fmt: skip
     _RESULTS.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    print(f"{sdist}\n{wheel}\n" + "\n".join(map(str, bills)))
+    return wrong + gnu
+
+
+def main() -> int:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--environments", type=Path, help="folder to keep them in, or to find them")
+    parser.add_argument("--oldest", action="store_true", help="try the oldest versions instead")
+    asked = parser.parse_args()
+    with TemporaryDirectory() as name:
+        sdist, wheel = build(ROOT / "dist")
+        print(f"{sdist}\n{wheel}", flush=True)
+        if asked.oldest:
+            wrong = with_oldest(Path(name), wheel)
+        else:
+            wrong = release(Path(name), asked.environments, sdist, wheel)
     print("\n".join(wrong) if wrong else "All is right.")
     return 1 if wrong else 0
 
