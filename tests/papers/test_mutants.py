@@ -8,12 +8,21 @@ import pytest
 import attnmargin as am
 from attnmargin.papers.engine.experiment import Arrays
 from attnmargin.papers.registry import experiments, find
-from tests.papers.mutants import paper_a, paper_b, paper_c, paper_d, paper_h, paper_n, paper_p
+from tests.papers.mutants import (
+    paper_a,
+    paper_b,
+    paper_c,
+    paper_d,
+    paper_h,
+    paper_j,
+    paper_n,
+    paper_p,
+)
 from tests.papers.mutants.parts import Case, Mutant, Results
 
 CASES = {
     case.name: case
-    for paper in (paper_a, paper_b, paper_c, paper_d, paper_h, paper_n, paper_p)
+    for paper in (paper_a, paper_b, paper_c, paper_d, paper_h, paper_j, paper_n, paper_p)
     for case in paper.CASES
 }
 MUTANTS = [

@@ -12,6 +12,7 @@ from attnmargin.graphs.cyclic import (
 from attnmargin.graphs.export import to_graphml, to_networkx
 from attnmargin.graphs.files import read_graphs, read_sequences
 from attnmargin.graphs.graph import TokenGraph
+from attnmargin.graphs.markov import ChainEstimate, ContextChain, fit_chain
 from attnmargin.graphs.next_token import (
     next_token_data,
     next_token_head,
@@ -22,6 +23,8 @@ from attnmargin.graphs.vocabulary import Vocabulary
 
 __all__ = [
     "Automaton",
+    "ChainEstimate",
+    "ContextChain",
     "CyclicData",
     "Next",
     "Rule",
@@ -32,6 +35,7 @@ __all__ = [
     "cyclic_correction",
     "cyclic_data",
     "cyclic_part",
+    "fit_chain",
     "graph_problem",
     "next_token_data",
     "next_token_head",

@@ -1,0 +1,1 @@
+"""J: self-attention as a Markov chain conditioned on its context."""
