@@ -27,7 +27,7 @@ class InputError(AttnMarginError, ValueError):
     """An invalid argument; the message says which one, what it got and what it needs."""
 
     def __init__(self, argument: str, got: str, needs: str) -> None:
-        super().__init__(one_line(f"{argument}: got {_short(got)}; needs {needs}"))
+        super().__init__(one_line(f"{argument}: got {_short(got)}; needs {_short(needs)}"))
         self.argument, self.got, self.needs = argument, got, needs
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:

@@ -76,8 +76,9 @@ def read_whole(path: str | Path, argument: str, needs: str, most: int = _MOST_WH
     path = check_file(path, argument, needs)
     try:
         with path.open("rb") as stream:
-            data = stream.read(most + 1) if path.stat().st_size <= most else b""
-            if path.stat().st_size > most or len(data) > most:
+            size = path.stat().st_size
+            data = stream.read(size + 1) if size <= most else b""
+            if max(size, len(data)) > most:
                 got = f"{path!s:.200} with more than {most:,} bytes"
                 raise InputError(argument, got, needs)
     except OSError as error:

@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def read_npy(path: str | Path, argument: str = "file") -> NDArray[Any]:
     """Read the array of an ``.npy`` file; raise InputError on pickled content."""
     path = check_file(path, argument, needs="an .npy file")
     with _refused(argument, path, "a plain array"), path.open("rb") as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
+        return _array(stream)
 
 
 @contextmanager
@@ -95,8 +95,19 @@ def _members(path: Path) -> dict[str, NDArray[Any]]:
             if name in arrays:
                 raise ValueError(f"two arrays named {name!r:.60}")
             with archive.open(own) as stream:
-                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+                arrays[name] = _array(stream)
     return arrays
+
+
+def _array(stream: IO[bytes]) -> NDArray[Any]:
+    """Read an array; its words must be made of characters that exist."""
+    array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+        codes = native.reshape(-1).view(np.uint32)
+        if bool(((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any()):
+            raise ValueError("words with characters that do not exist")
+    return array
 
 
 def _refuse_bombs(members: list[zipfile.ZipInfo], path: Path) -> None:

@@ -78,6 +78,7 @@ class Folder:
             record = json.loads(text)
             name, points = str(record["name"]), [_point(p) for p in record["points"]]
             plan = Plan(name, points, int(record["trials"]), int(record["seed"]))
+            as_text([name, points]).encode()  # half of a character has no place in a file
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise InputError("folder", f"{self.plan_file} ({error!s:.80})", _NEEDS) from None
         if not points or plan.trials < 1:

@@ -120,6 +120,8 @@ def _same(arrays: dict[str, NDArray[Any]], settings: Settings) -> bool:
     """Check that a file was written for a point, and by a sweep."""
     try:
         float(arrays[SECONDS])
+        if any(array.dtype.kind not in "biufcUS" for array in arrays.values()):
+            return False
         return bool(json.loads(str(arrays[SETTINGS])) == settings)
     except (TypeError, ValueError, RecursionError):
         return False

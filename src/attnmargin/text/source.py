@@ -60,12 +60,13 @@ def parquet_source(path: Path) -> Source:
         found: Columns = [[] for _ in places]
         room, batches = most_bytes(path.stat().st_size), _batches(pyarrow.parquet, path, places)
         while (batch := _next(batches, path)) is not None:
-            room -= batch.nbytes + _ROW * batch.num_rows
+            size, columns = batch
+            room -= size
             if room < 0:
                 got = f"{path!s:.200}, a small file of too many rows"
                 raise InputError("file", got, "a .parquet file")
-            for place, column in enumerate(found):
-                column += batch.column(place).to_pylist()
+            for column, own in zip(found, columns, strict=True):
+                column += own
             if most is not None and len(found[0]) >= most:
                 break
         return found
@@ -80,11 +81,15 @@ def _plain(parquet: Any, path: Path) -> Iterator[list[str]]:
         yield [own.name for own in stored.schema_arrow if own.type.num_fields == 0]
 
 
-def _batches(parquet: Any, path: Path, places: list[int]) -> Iterator[Any]:
-    """Yield some rows of some columns at a time."""
+def _batches(parquet: Any, path: Path, places: list[int]) -> Iterator[tuple[int, Columns]]:
+    """Yield some rows of some columns at a time, and the bytes that they take."""
     names = next(_plain(parquet, path))
     with parquet.ParquetFile(path) as stored:
-        yield from stored.iter_batches(1024, columns=[names[place] for place in places])
+        for batch in stored.iter_batches(1024, columns=[names[place] for place in places]):
+            columns = [column.to_pylist() for column in batch.columns]
+            if len(columns) != len(places):
+                raise ValueError("two columns of one name")
+            yield batch.nbytes + _ROW * batch.num_rows, columns
 
 
 def _next(given: Iterator[Any], path: Path) -> Any:

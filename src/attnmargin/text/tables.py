@@ -217,6 +217,9 @@ def _uneven(path: Path, lines: list[str], cut: bool, marks: Iterable[str]) -> In
     if len(rows[0]) < 2:
         got = f"{path!s:.200} with one column at {_spoken(mark)}"
         return InputError("delimiter", got, _BETWEEN)
+    if len({len(row) for row in rows}) == 1:
+        got = f"{path!s:.200} ({wrong or 'with quotes that do not enclose cells'})"
+        return InputError("delimiter", got, _BETWEEN)
     return _ragged(path, rows, len(rows[0]), 0, mark)
 
 

@@ -43,7 +43,7 @@ def write_folder(data: bytes, path: Path) -> None:
         place = path / name.replace("..", "_").lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         if content.startswith(b"special:"):
-            _special(place, content.removeprefix(b"special:").decode())
+            _special(place, content.removeprefix(b"special:").decode(errors="replace"))
         else:
             place.write_bytes(content)
 

@@ -1,5 +1,6 @@
 """The readers under fuzz: valid files to begin with, mutations of them, and what reads them."""
 
+import gzip
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -132,6 +133,8 @@ _TABLES = [
     b"text,label\nfine,1\nbad,0\ngood film,1\n",
     b'text,label,split\n"a, ""b""",pos,train\n"c\nd",neg,test\n',
     b"text\tlabel\nfine\t1\nbad\t0\n",
+    "text;label\nfür;1\nbad;0\n".encode("utf-16"),
+    gzip.compress(b"text,label\nfine,1\nbad,0\n", mtime=0),
 ]
 
 

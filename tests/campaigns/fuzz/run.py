@@ -25,6 +25,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, final
 
+from tests.campaigns.fuzz.values import changed_bytes
+
 NAMES = ("npz", "solutions", "sequences", "tables", "parquet", "safetensors", "specs", "sweeps",
          "models")  # fmt: skip
 _LONGEST_INPUT = 1 << 17
@@ -120,7 +122,10 @@ class Worker:
     def mutated(self, data: bytes, rng: Random) -> bytes:
         """Change a case; sometimes begin again with a valid file."""
         start = rng.choice(self.seeds) if rng.random() < 0.5 or not data else data
-        return self.reader.mutate(start, rng)[:_LONGEST_INPUT]
+        try:
+            return self.reader.mutate(start, rng)[:_LONGEST_INPUT]
+        except Exception:  # what was mutated before may make no sense to a mutation
+            return changed_bytes(start, rng)
 
     def plain(self) -> None:
         """Fuzz by mutations alone."""
