@@ -22,7 +22,7 @@ from tests.papers.mutants.parts import Case, Mutant, Results
 
 CASES = {
     case.name: case
-    for paper in (paper_a, paper_b, paper_c, paper_d, paper_h, paper_j, paper_n, paper_p)
+    for paper in (paper_a, paper_b, paper_c, paper_d, paper_h, paper_i, paper_j, paper_n, paper_p)
     for case in paper.CASES
 }
 MUTANTS = [

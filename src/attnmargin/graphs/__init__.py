@@ -19,6 +19,7 @@ from attnmargin.graphs.next_token import (
     random_next_tokens,
 )
 from attnmargin.graphs.problem import graph_problem
+from attnmargin.graphs.topics import Topic, continuation, mixture, random_topics
 from attnmargin.graphs.vocabulary import Vocabulary
 
 __all__ = [
@@ -30,17 +31,21 @@ __all__ = [
     "Rule",
     "TokenGraph",
     "TokenGraphs",
+    "Topic",
     "Vocabulary",
+    "continuation",
     "cyclic_basis",
     "cyclic_correction",
     "cyclic_data",
     "cyclic_part",
     "fit_chain",
     "graph_problem",
+    "mixture",
     "next_token_data",
     "next_token_head",
     "pseudo_graphs",
     "random_next_tokens",
+    "random_topics",
     "read_graphs",
     "read_sequences",
     "to_graphml",

@@ -21,6 +21,7 @@ from attnmargin.papers.c import descent, graphs, lemmas, local
 from attnmargin.papers.d import layers, theory, tokens
 from attnmargin.papers.engine.experiment import Experiment
 from attnmargin.papers.h import rates as h_rates
+from attnmargin.papers.i import topics
 from attnmargin.papers.j import chains
 from attnmargin.papers.n import attention as n_attention
 from attnmargin.papers.n import classes
@@ -34,7 +35,7 @@ _FILES = (
     *(layers, theory, tokens),
     *(certified, mirror, starts, rates),
     *(h_rates,),
-    *(chains,),
+    *(topics, chains),
     *(n_attention, classes),
 )
 

@@ -1,0 +1,1 @@
+"""I: topics as sets of token-priority graphs, and when a mixture changes the topic."""
