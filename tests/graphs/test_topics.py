@@ -83,5 +83,5 @@ def test_trained_attention_of_a_known_matrix() -> None:
 
 @pytest.mark.parametrize(("tokens", "overlap"), [(5, 1), (5, 6), (9, 9)])
 def test_topics_that_do_not_fit(tokens: int, overlap: int) -> None:
-    with pytest.raises(InputError, match="overlap: got .*; needs from 2 tokens − K to tokens"):
+    with pytest.raises(InputError, match=r"overlap: got .*; needs from 2 tokens − K to tokens"):
         am.graphs.random_topics(8, tokens, overlap, "tests")

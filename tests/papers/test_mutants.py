@@ -1,6 +1,8 @@
 """Every claim of every experiment holds on results made by hand, and fails on a mutant of them."""
 
 import re
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,23 +10,12 @@ import pytest
 import attnmargin as am
 from attnmargin.papers.engine.experiment import Arrays
 from attnmargin.papers.registry import experiments, find
-from tests.papers.mutants import (
-    paper_a,
-    paper_b,
-    paper_c,
-    paper_d,
-    paper_h,
-    paper_j,
-    paper_n,
-    paper_p,
-)
+from tests.papers import mutants
 from tests.papers.mutants.parts import Case, Mutant, Results
 
-CASES = {
-    case.name: case
-    for paper in (paper_a, paper_b, paper_c, paper_d, paper_h, paper_i, paper_j, paper_n, paper_p)
-    for case in paper.CASES
-}
+_FILES = sorted(Path(mutants.__path__[0]).glob("paper_*.py"))
+_PAPERS = [import_module(f"{mutants.__name__}.{file.stem}") for file in _FILES]
+CASES: dict[str, Case] = {case.name: case for paper in _PAPERS for case in paper.CASES}
 MUTANTS = [
     pytest.param(case, mutant, id=f"{case.name}-{k}")
     for case in CASES.values()
