@@ -12,28 +12,39 @@ from attnmargin.plot.svg import Markup, element
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BELOW, _TOP = 440.0, 330.0, 46.0, 10.0, 40.0, 10.0
 # Font size of names, and their greatest length in letters.
 _SIZE, _LONGEST = 11.0, 16
+# Points without a colour of their own.
+_NOISE = "#8c8c8c"
 Ends = tuple[float, float]
 
 
 def cloud_svg(panel: Panel) -> str:
-    """Draw one circle per point of a panel; its tooltip shows the label and both numbers."""
-    points = [series for series in panel["series"] if series["kind"] == "points"]
+    """Draw one circle per point of a panel; its tooltip shows the label and both numbers.
+
+    Where the second axis is logarithmic, it shows powers of ten.
+    """
+    powers = panel.get("logarithmic", (False, False))[1]
+    own = [_in_logarithms(s) for s in panel["series"]] if powers else panel["series"]
+    points = [series for series in own if series["kind"] == "points"]
     x, y = (_ends(np.concatenate([s[axis] for s in points])) for axis in ("x", "y"))
     dots = [dot for k, series in enumerate(points) for dot in _dots(series, k, x, y)]
-    names = [name for s in panel["series"] if s["kind"] == "names" for name in _names(s, x, y)]
+    names = [name for s in own if s["kind"] == "names" for name in _names(s, x, y)]
     along, up = panel["axes"]
     below = {"x": _WIDTH / 2, "y": _HEIGHT - 6, "text-anchor": "middle"}
     frame = {"viewBox": f"0 0 {_WIDTH:.0f} {_HEIGHT:.0f}", "role": "img"}
     look = {"aria-label": f"{up} against {along}", "font-size": 11, "fill": "currentColor"}
-    parts = (*_ticks(x, y), *dots, *names, element("text", below, along))
+    parts = (*_ticks(x, y, powers), *dots, *names, element("text", below, along))
     drawn = element("svg", {**frame, **look}, *parts)
     return element("figure", None, drawn, element("figcaption", None, up))
 
 
+def _in_logarithms(series: Series) -> Series:
+    return {**series, "y": np.log10(np.maximum(series["y"], 1.0))}
+
+
 def _dots(series: Series, k: int, x: Ends, y: Ends) -> list[Markup]:
     colour = series.get("colour", k)
-    fill = colour if isinstance(colour, str) else COLOURS[colour % len(COLOURS)]
-    look = {"r": 2.5, "fill": fill, "opacity": 0.6}
+    fill = _NOISE if isinstance(colour, str) else COLOURS[colour % len(COLOURS)]
+    look = {"r": 2.5, "fill": fill, "opacity": 0.35 if fill == _NOISE else 0.8}
     names = series.get("labels", [""] * len(series["x"]))
     return [
         element(
@@ -73,7 +84,7 @@ def _ends(values: NDArray[Any]) -> Ends:
     return low - room, high + room
 
 
-def _ticks(x: Ends, y: Ends) -> list[Markup]:
+def _ticks(x: Ends, y: Ends, powers: bool) -> list[Markup]:
     """Draw grid lines with numbers along both axes."""
     parts = []
     bottom, line = _HEIGHT - _BELOW, {"stroke": "#8884"}
@@ -84,10 +95,12 @@ def _ticks(x: Ends, y: Ends) -> list[Markup]:
             element("text", {"x": a, "y": bottom + 14, "text-anchor": "middle"}, f"{value:g}"),
         ]
     for value in _round_values(*y):
-        b = _up(value, y)
+        b, shown = _up(value, y), f"{10.0**value:,.0f}" if powers else f"{value:g}"
+        if powers and value != round(value):
+            continue
         parts += [
             element("line", {"x1": _LEFT, "x2": _WIDTH - _RIGHT, "y1": b, "y2": b, **line}),
-            element("text", {"x": _LEFT - 6, "y": b + 4, "text-anchor": "end"}, f"{value:g}"),
+            element("text", {"x": _LEFT - 6, "y": b + 4, "text-anchor": "end"}, shown),
         ]
     return parts
 

@@ -43,12 +43,13 @@ def _cloud(
     named: int,
     words: tuple[str, str],
 ) -> Panel:
-    x, names = found.statistics.difference, found.pieces.vocabulary
+    x, names = found.statistics.difference, found.forms.shown
     negative, positive = found.classes
+    side = np.where(found.evidence.found, found.evidence.side, 0)[places]
     groups: tuple[tuple[str, int | str, Any], ...] = (
-        (f"more often in {positive}", 1, x[places] > 0),
-        (f"more often in {negative}", 0, x[places] < 0),
-        ("as often in both", GREY, x[places] == 0),
+        ("explained by chance", GREY, side == 0),
+        (f"evidence for {positive}", 1, side > 0),
+        (f"evidence for {negative}", 0, side < 0),
     )
     series = [
         Series(kind="points", name=name, x=x[own], y=y[own], colour=colour, marker=".",
@@ -57,7 +58,9 @@ def _cloud(
         if len(own := places[inside])
     ]  # fmt: skip
     if named:
-        best = np.concatenate([found.ranked(kind, named) for kind in ("positive", "negative")])
+        best = np.concatenate(
+            [found.ranked(kind, named, evidence=True) for kind in ("positive", "negative")]
+        )
         series.append(Series(kind="names", name="", x=x[best], y=y[best], size=8,
                              labels=[names[s] for s in best]))  # fmt: skip
     ends = (shortened(name, 12) for name in (negative, positive))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attnmargin as am
-from attnmargin.text.tokens.cleaning import STOP_WORDS
+from attnmargin.text.tokens.stop_words import STOP_WORDS
 
 
 def pieces_of(*texts: str, **steps: object) -> list[list[str]]:

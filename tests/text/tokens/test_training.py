@@ -107,5 +107,5 @@ def test_errors_of_training() -> None:
         found.ranked("attended", 3)
     with pytest.raises(am.InputError, match="run: got none"):
         found.agreement()
-    with pytest.raises(am.InputError, match="texts without any token left"):
+    with pytest.raises(am.InputError, match="least: got 1000000, which leaves no token in"):
         am.text.token_importance(one_word_decides(), am.text.Cleaning(least=10**6))

@@ -22,13 +22,18 @@ def page(title: str, body: str, style: str = "") -> str:
     )
 
 
-def table(head: list[str], rows: list[list[str]], wide: bool = False) -> str:
-    """Build a table of plain text; on narrow screens it scrolls, or is a list if it is wide."""
+def table(head: list[str], rows: list[list[str]], wide: bool = False, dense: bool = False) -> str:
+    """Build a table of plain text; on narrow screens it scrolls.
+
+    Args:
+        wide: on narrow screens, show a list with a line per cell instead.
+        dense: on narrow screens, show a paragraph per row instead.
+    """
     top = "".join(f'<th scope="col">{escape(cell)}</th>' if cell else "<td></td>" for cell in head)
     body = "".join(f"<tr>{_cells(head, row)}</tr>" for row in rows)
     inside = f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-    if wide:
-        return f'<table class="wide">{inside}'
+    if wide or dense:
+        return f'<table class="{"wide" if wide else "dense"}">{inside}'
     return scrolling(f"<table>{inside}", f"Table: {', '.join(filter(None, head))}")
 
 
@@ -42,7 +47,8 @@ def _cells(head: list[str], row: list[str]) -> str:
     """Build the cells of a row, each with its column name for narrow screens."""
     first, *rest = row
     named = zip(head[1:], map(cell, rest), strict=True)
-    return f'<th scope="row">{escape(first)}</th>' + "".join(
+    named_row = first if first.startswith("<th") else f'<th scope="row">{escape(first)}</th>'
+    return named_row + "".join(
         text.replace("<td", f'<td data-name="{escape(name)}"', 1) if name else text
         for name, text in named
     )
@@ -63,6 +69,24 @@ def figure(picture: str, caption: str) -> str:
 def section(title: str, *parts: str) -> str:
     """Build a section: a heading and its parts."""
     return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
+
+
+def tabs(legend: str, parts: dict[str, str]) -> str:
+    """Show one of several parts at a time, without a script; on paper, all of them."""
+    choices = "".join(
+        f'<input type="radio" name="tab" id="tab-{k}"{" checked" * (k == 0)}>'
+        f'<label for="tab-{k}">{escape(name)}</label>'
+        for k, name in enumerate(parts)
+    )
+    panels = "".join(
+        f'<section class="panel" id="panel-{k}"><h2>{escape(f"{legend} {name}")}</h2>'
+        f"{part}</section>"
+        for k, (name, part) in enumerate(parts.items())
+    )
+    shown = ",".join(f"main:has(#tab-{k}:checked) #panel-{k}" for k in range(len(parts)))
+    style = f"<style>{shown}{{display:block}}</style>"
+    choice = f'<fieldset class="tabs"><legend>{escape(legend)}</legend>{choices}</fieldset>'
+    return f"{style}{choice}{panels}"
 
 
 def folded(summary: str, *parts: str, printed: bool = False) -> str:

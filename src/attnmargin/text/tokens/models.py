@@ -81,11 +81,29 @@ class TokenModel(nn.Module):
         """Compute the products with p and v at every position, ``(B, T)``."""
         if self.layers == 1:  # look up products per vocabulary entry: no vector is gathered
             return (self.E @ self.p)[ids], (self.E @ self.v)[ids]
-        x = F.embedding(ids, self.E)
+        return self._read(F.embedding(ids, self.E), log_counts)
+
+    def _read(self, x: Tensor, log_counts: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the products with p and v of embedded tokens ``(B, T, d)``."""
+        if self.layers == 1:
+            return x @ self.p, x @ self.v
         # No row is −∞ throughout, so the plain softmax is safe, and quicker than torch's attention.
         mixed = torch.softmax(torch.baddbmm(log_counts[:, None, :], x, x.mT), -1) @ x
         x = F.layer_norm(mixed + x, x.shape[-1:], self.scale, self.shift)
         return x @ self.p, x @ self.v
+
+    def attributions(self, ids: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the attention that tokens get, and the gradient of ``f`` times their embedding.
+
+        Both are ``(B, T)`` for distinct tokens with their ``counts``, as in :meth:`forward`; zero
+        at padding.
+        """
+        log_counts = ((ids < self.vocabulary) * counts).to(self.E.dtype).log()
+        x = F.embedding(ids.clamp_max(self.vocabulary - 1), self.E.detach()).requires_grad_()
+        a, b = self._read(x, log_counts)
+        weights = torch.softmax(a + log_counts, -1)
+        (slope,) = torch.autograd.grad((weights * b).sum(), x)
+        return weights.detach(), (slope * x.detach()).sum(-1)
 
     @torch.no_grad()
     def products(self) -> tuple[Tensor, Tensor]:

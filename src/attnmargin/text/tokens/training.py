@@ -130,7 +130,7 @@ def train_tokens(
         run.model.parameters(), lr=own.lr, weight_decay=own.decay, fused=True
     )
     save = resume(run, out, lambda tensors: _load(run, optimiser, tensors))
-    data = _Bags(pieces, target)
+    data = Bags(pieces, target)
 
     def after() -> None:
         save(_state(run, optimiser))
@@ -148,7 +148,7 @@ def train_tokens(
 
 
 @final
-class _Bags:
+class Bags:
     """Distinct tokens of each sequence with their counts, on a device, in batches."""
 
     def __init__(self, pieces: Pieces, device: torch.device) -> None:
@@ -168,7 +168,7 @@ class _Bags:
 
 
 def _epoch(
-    run: TokenRun, optimiser: torch.optim.AdamW, data: _Bags, epoch: int, progress: Progress | None
+    run: TokenRun, optimiser: torch.optim.AdamW, data: Bags, epoch: int, progress: Progress | None
 ) -> dict[str, float]:
     start, own = time.perf_counter(), run.recipe
     for group in optimiser.param_groups:
