@@ -18,6 +18,7 @@ from tests.release.environments import ROOT, Environment
 from tests.release.inventory import inventory, write_bill
 from tests.release.oldest import PLACE
 from tests.release.pages import try_oldest, try_pages
+from tests.release.snippets import try_snippets
 from tests.release.uses import USES, prepare, try_uses
 
 NONE, ALL = "none", "all"
@@ -98,6 +99,7 @@ def release(folder: Path, kept: Path | None, sdist: Path, wheel: Path) -> list[s
     wrong = faults(sdist, wheel, folder / "again")
     found = environments(kept or folder / "environments", wheel)
     wrong += try_pages(found["bare"], found[NONE], found["plot"], folder / "pages")
+    wrong += try_snippets(found, found[NONE], folder / "snippets")
     results = tried(found, folder / "uses")
     wrong += print_table(results)
     listed, gnu = inventory(found)

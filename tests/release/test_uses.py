@@ -2,6 +2,7 @@
 
 from attnmargin.base.extras import EXTRAS
 from attnmargin.cli.main import cli
+from tests.release.snippets import SNIPPETS
 from tests.release.uses import USES, Use, judged
 
 _LINE = 'attnmargin: x needs a package that is missing: pip install "attnmargin[text]"\n'
@@ -13,10 +14,7 @@ def test_every_command_is_tried() -> None:
 
 
 def test_every_extra_of_a_command_is_tried() -> None:
-    # Those of the library alone have no command.
-    assert {name for use in USES for name in use.needs} == set(EXTRAS) - {
-        "sklearn", "notebook", "verify"
-    }  # fmt: skip
+    assert {name for use in USES for name in use.needs} == set(EXTRAS) - set(SNIPPETS)
 
 
 def test_a_sentence_must_name_an_extra_that_the_use_needs() -> None:
