@@ -23,8 +23,9 @@ def _homes() -> dict[str, tuple[str, str]]:
 
 _HOMES = _homes()
 # Namespaces are modules; what they hold is listed in their own __all__.
-NAMESPACES = ("embeddings", "graphs", "heads", "losses", "measures", "methods", "models", "norms",
-              "optim", "plot", "selections", "sweeps", "text", "theory")  # fmt: skip
+NAMESPACES = ("decoders", "embeddings", "graphs", "heads", "losses", "measures", "methods",
+              "models", "norms", "optim", "plot", "selections", "sweeps", "text",
+              "theory")  # fmt: skip
 __all__ = sorted(set(_HOMES) - {*NAMESPACES, "VERSION"})
 
 

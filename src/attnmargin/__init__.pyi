@@ -1,5 +1,6 @@
 # The public contract. This file is read twice: by type checkers, and by __init__.py, which
 # imports a name from the module given here when it is first asked for.
+from . import decoders as decoders
 from . import embeddings as embeddings
 from . import graphs as graphs
 from . import models as models
@@ -38,6 +39,7 @@ from .margin.certificate import Certificate as Certificate
 from .margin.certificate import Status as Status
 from .margin.certificate import certify as certify
 from .margin.classes import class_problem as class_problem
+from .margin.contexts import next_token_problem as next_token_problem
 from .margin.norms import Frobenius as Frobenius
 from .margin.norms import Lp as Lp
 from .margin.norms import Norm as Norm

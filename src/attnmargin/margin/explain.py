@@ -1,14 +1,35 @@
 """Rows and proofs in words."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from typing import final
 
 import torch
 from torch import Tensor
 
 from attnmargin.base.places import sequence_words
-from attnmargin.margin.problem import EXAMPLE, LAST_TOKEN, MarginProblem, RowNames
+from attnmargin.margin.problem import CONTEXT, EXAMPLE, LAST_TOKEN, MarginProblem, RowNames
 
 _MOST_ROWS = 12
+
+
+@final
+@dataclass(frozen=True)
+class _Words:
+    """What the parts of a row are called."""
+
+    things: tuple[str, str]  # what wins and loses: one, and several
+    query: str  # the right factor,
+    parallel: str  # with its article: "a parallel query"
+    opposite: str
+
+
+_TOKENS = _Words(("token", "tokens"), "query", "a parallel query", "an opposite query")
+_WORDS = {
+    EXAMPLE: _Words(("class", "classes"), "features", "parallel features", "opposite features"),
+    CONTEXT: _Words(
+        ("word", "words"), "embedding", "a parallel embedding", "an opposite embedding"
+    ),
+}
 
 
 def _subject(sequence: int, position: int) -> str:
@@ -16,6 +37,8 @@ def _subject(sequence: int, position: int) -> str:
         return f"the graph of last token {sequence}"
     if position == EXAMPLE:
         return f"example {sequence}"
+    if position == CONTEXT:
+        return f"context {sequence}"
     return sequence_words(sequence, position if position >= 0 else None)
 
 
@@ -29,11 +52,11 @@ def row_words(problem: MarginProblem, row: int) -> str:
         return f"row {sequence} wants {relation}"
     if other < 0:
         return f"{subject} wants its label from token {chosen}"
+    thing, things = _WORDS.get(position, _TOKENS).things
     if not bool(problem.equality[row]):
-        thing = "class" if position == EXAMPLE else "token"
         return f"{subject} wants {thing} {chosen} over {thing} {other}"
     level = "level" if bound == 0 else f"{bound:.3g} apart"
-    return f"{subject} wants tokens {chosen} and {other} {level}"
+    return f"{subject} wants {things} {chosen} and {other} {level}"
 
 
 def _row_names(problem: MarginProblem, row: int) -> list[int]:
@@ -54,7 +77,18 @@ def explain_infeasible(problem: MarginProblem, dual: Tensor) -> str:
         weighted.append(f"… {len(rows) - _MOST_ROWS} more")
     gain = float((dual * problem.bound)[rows].sum())
     listed = " + ".join(weighted)
-    return f"no W satisfies these {len(rows)} rows together: {listed} reads 0 ≥ {gain:.3g}"
+    together = f"no W satisfies these {len(rows)} rows together: {listed} reads 0 ≥ {gain:.3g}"
+    return f"{_contradiction(problem, rows)}{together}"
+
+
+def _contradiction(problem: MarginProblem, rows: list[int]) -> str:
+    """Name the contexts that contradict each other; nothing for other kinds of rows."""
+    names = [_row_names(problem, row) for row in rows]
+    contexts = sorted({sequence for sequence, position, *_ in names if position == CONTEXT})
+    if len(contexts) < 2:
+        return ""
+    first, last = ", ".join(map(str, contexts[:-1])), contexts[-1]
+    return f"contexts {first} and {last} contradict each other: "
 
 
 def _explain_one(problem: MarginProblem, row: int) -> str:
@@ -63,7 +97,8 @@ def _explain_one(problem: MarginProblem, row: int) -> str:
     if chosen < 0:
         nothing = "the row is zero"
     elif not bool(problem.right[row].any()):
-        nothing = "its features are zero" if position == EXAMPLE else "its query is zero"
+        query = _WORDS.get(position, _TOKENS).query
+        nothing = f"its {query} {'are' if query.endswith('s') else 'is'} zero"
     return f"{row_words(problem, row)}, but {nothing}"
 
 
@@ -86,12 +121,10 @@ def _query_words(problem: MarginProblem, first: int, second: int) -> str:
     one, two = problem.right[first], problem.right[second]
     if problem.shape[1] == 1:
         return ""
-    example = _row_names(problem, first)[1] == EXAMPLE
+    words = _WORDS.get(_row_names(problem, first)[1], _TOKENS)
     if torch.equal(one, two):
-        return f", with the same {'features' if example else 'query'}"
-    if _cosine(one, two) > 0:
-        return f", with {'parallel features' if example else 'a parallel query'}"
-    return f", with {'opposite features' if example else 'an opposite query'}"
+        return f", with the same {words.query}"
+    return f", with {words.parallel if _cosine(one, two) > 0 else words.opposite}"
 
 
 def _cosine(x: Tensor, y: Tensor) -> float:

@@ -27,6 +27,8 @@ _ROWS = ("left", "query", "bound", "equality", "mask")
 LAST_TOKEN = -2
 # Position of a row of a classifier: its sequence is an example, its tokens are classes.
 EXAMPLE = -3
+# Position of a row of a decoder: its sequence is a context, its tokens are words.
+CONTEXT = -4
 
 
 @final
@@ -35,7 +37,7 @@ class RowNames:
     """The sequence, query and tokens of each row: int64, broadcasts to ``(*B, M)``; −1: none."""
 
     sequence: Tensor
-    position: Tensor  # which of several queries of the sequence, LAST_TOKEN or EXAMPLE
+    position: Tensor  # which of several queries of the sequence, or a kind of row as above
     chosen: Tensor  # the token that must win
     other: Tensor  # the token that must lose, or tie
 

@@ -19,6 +19,8 @@ from attnmargin.papers.b import attention, examples, table
 from attnmargin.papers.b import paths as b_paths
 from attnmargin.papers.c import descent, graphs, lemmas, local
 from attnmargin.papers.d import layers, theory, tokens
+from attnmargin.papers.e import conditions, plane
+from attnmargin.papers.e import descent as e_descent
 from attnmargin.papers.engine.experiment import Experiment
 from attnmargin.papers.h import rates as h_rates
 from attnmargin.papers.i import topics
@@ -33,6 +35,7 @@ _FILES = (
     *(examples, b_paths, table, attention),
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
+    *(plane, e_descent, conditions),
     *(certified, mirror, starts, rates),
     *(h_rates,),
     *(topics, chains),

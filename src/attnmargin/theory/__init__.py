@@ -1,16 +1,18 @@
-"""Every assumption and theorem of the four papers, as a check with numbers."""
+"""Every assumption and theorem of the papers, as a check with numbers."""
 
 from attnmargin.theory.check import Check, Outcome
 from attnmargin.theory.guarantees import Guarantee, guarantee
 from attnmargin.theory.labels import check_joint
 from attnmargin.theory.paper_c import check_next_token
 from attnmargin.theory.paper_d import check_embeddings
+from attnmargin.theory.paper_e import check_decoder
 from attnmargin.theory.table import check_theory
 
 __all__ = [
     "Check",
     "Guarantee",
     "Outcome",
+    "check_decoder",
     "check_embeddings",
     "check_joint",
     "check_next_token",

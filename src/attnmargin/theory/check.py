@@ -28,7 +28,7 @@ class Check:
     For a theorem, "holds" means that its hypotheses hold for these data, so that it applies.
     """
 
-    paper: str  # "A", "B", "C" or "D"
+    paper: str  # its letter, "A" to "J"
     name: str  # as in the paper
     meaning: str  # in plain language
     outcome: Any  # an Outcome, or a numpy array of them
