@@ -89,8 +89,8 @@ def _recorded(
     finite = span.part(W)
     shape = (len(W), *data.batch_shape)
     loss = flat.loss(W).reshape(shape)
-    parts = (x.reshape(*shape, *W.shape[-2:]) for x in (finite, W - finite))
-    return DecoderRun(moments, *parts, loss)
+    whole, inner = (x.reshape(*shape, *W.shape[-2:]) for x in (W, finite))
+    return DecoderRun(moments, inner, whole - inner, loss)
 
 
 @one_thread
@@ -112,7 +112,7 @@ def flow(
     ``W = U + N`` with U in F and ``N = Σ β_jv ρ_jv``, and −∇L is ``Σ weight_j q_jv ρ_jv`` outside
     of F: no probabilities but those q of words that do not follow, which are exact in the log
     domain. Each step is linearly implicit in U and in N, of first order, and
-    shorter where a margin would fall.
+    shorter where the pull would rise.
 
     Args:
         log_times: logarithms of the times to record, rising.

@@ -13,8 +13,10 @@ from attnmargin.decoders.subspace import Inside, inside
 
 # Logarithm of the time before which weights count as zero.
 _FIRST = -7.0
-# Largest fall of a margin in one step: linearisation overshoots beyond.
-_FALL = 0.5
+# Largest rise of the logarithm of the largest pull in one step: linearisation overshoots beyond.
+_RISE = 0.5
+# Largest change of a logit among words that follow in one step.
+_MOVE = 1.0
 _MOST, _NEAR, _TINY = 100_000, 1e-9, 1e-300
 # What a step changes.
 _STATE = ("theta", "beta", "clock", "stride")
@@ -78,7 +80,7 @@ class Flow:
             getattr(self, name)[members] = getattr(part, name)
 
     def _step(self, end: float) -> None:
-        """Move from time t to ``t e^stride``; members where a margin would fall stay."""
+        """Move from time t to ``t e^stride``; members that would overshoot stay."""
         stride = torch.minimum(self.stride, end - self.clock).clamp_min(0.0)
         follows, weight = self.data.follows, self.data.weight.unsqueeze(-1)
         inner = (self.span.logits @ self.theta.unsqueeze(-1)).reshape(follows.shape)
@@ -89,13 +91,17 @@ class Flow:
         q = log_q.exp()
         off = weight * (share * (1.0 - q.sum(-1, keepdim=True)) - self.data.probabilities + q)
         log_step = (self.clock + stride.expm1().clamp_min(_TINY).log()).unsqueeze(-1)
-        grown = self._growth((self.log_weight + log_q).flatten(1), log_step)
-        falls = (self.K @ grown.unsqueeze(-1))[..., 0].amin(-1) < -_FALL
-        good = ~falls & (stride > 0)
+        log_pull = (self.log_weight + log_q).flatten(1)
+        grown = self._growth(log_pull, log_step)
+        later = log_pull - (self.K @ grown.unsqueeze(-1))[..., 0]
+        relaxed = self._relaxation(share, off, log_step)
+        moved = (self.span.logits @ relaxed.unsqueeze(-1))[..., 0].abs().amax(-1)
+        rises = (later.amax(-1) > log_pull.amax(-1) + _RISE) | (moved > _MOVE)
+        good = ~rises & (stride > 0)
         self.beta = self.beta + grown * good.unsqueeze(-1)
-        self.theta = self.theta - self._relaxation(share, off, log_step) * good.unsqueeze(-1)
+        self.theta = self.theta - relaxed * good.unsqueeze(-1)
         self.clock = self.clock + stride * good
-        self.stride = torch.where(falls, 0.25 * stride, 2.0 * self.stride).clamp_max(self.longest)
+        self.stride = torch.where(rises, 0.25 * stride, 2.0 * self.stride).clamp_max(self.longest)
 
     def _relaxation(self, share: Tensor, off: Tensor, log_step: Tensor) -> Tensor:
         """Solve ``(1/τ + H) Δ = g`` in U, H the Hessian among words that follow."""

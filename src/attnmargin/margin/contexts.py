@@ -107,5 +107,5 @@ def _rows(
         first.repeat_interleave(count, dim=-1),
         other.flatten(-2),
     )
-    flat = (x.flatten(-2) for x in (bound, equality, mask))
-    return MarginProblem(left.flatten(-3, -2), h, *flat, names)
+    bound, equality, mask = (x.flatten(-2) for x in (bound, equality, mask))
+    return MarginProblem(left.flatten(-3, -2), h, bound, equality, mask, names)

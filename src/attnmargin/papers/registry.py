@@ -22,6 +22,7 @@ from attnmargin.papers.d import layers, theory, tokens
 from attnmargin.papers.e import conditions, plane
 from attnmargin.papers.e import descent as e_descent
 from attnmargin.papers.engine.experiment import Experiment
+from attnmargin.papers.g import flow, penalty
 from attnmargin.papers.h import rates as h_rates
 from attnmargin.papers.i import topics
 from attnmargin.papers.j import chains
@@ -36,6 +37,7 @@ _FILES = (
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
     *(plane, e_descent, conditions),
+    *(flow, penalty),
     *(certified, mirror, starts, rates),
     *(h_rates,),
     *(topics, chains),

@@ -6,12 +6,14 @@ from attnmargin.theory.labels import check_joint
 from attnmargin.theory.paper_c import check_next_token
 from attnmargin.theory.paper_d import check_embeddings
 from attnmargin.theory.paper_e import check_decoder
+from attnmargin.theory.paper_g import check_decay
 from attnmargin.theory.table import check_theory
 
 __all__ = [
     "Check",
     "Guarantee",
     "Outcome",
+    "check_decay",
     "check_decoder",
     "check_embeddings",
     "check_joint",

@@ -188,6 +188,49 @@ def rank_profile(W: Array) -> Tensor:
     return values / values[..., :1].clamp_min(tiny(values))
 
 
+def imbalance(K: Array, Q: Array) -> Tensor:
+    """Compute ``‖KᵀK − QᵀQ‖_F``, shape ``(*B)``: zero where both factors carry as much.
+
+    It is zero wherever descent on ``L(K Qᵀ) + λ (‖K‖² + ‖Q‖²)`` can rest (2410.23819).
+
+    Args:
+        K, Q: factors ``(*B, d, m)`` and ``(*B, e, m)``.
+
+    Example:
+        >>> import attnmargin as am
+        >>> float(am.measures.imbalance([[2.0]], [[1.0]]))
+        3.0
+    """
+    first, second = _factors(K, Q)
+    return torch.linalg.matrix_norm(first.mT @ first - second.mT @ second)
+
+
+def nuclear_excess(K: Array, Q: Array) -> Tensor:
+    """Compute ``½ (‖K‖² + ‖Q‖²) − ‖K Qᵀ‖_*``, shape ``(*B)``: never negative.
+
+    It is zero where the factors are balanced, see :func:`imbalance`: there, decay of the factors
+    is a penalty on the nuclear norm of their product (2410.23819).
+
+    Example:
+        >>> import attnmargin as am
+        >>> float(am.measures.nuclear_excess([[2.0]], [[1.0]]))
+        0.5
+    """
+    first, second = _factors(K, Q)
+    sizes = first.square().sum((-2, -1)) + second.square().sum((-2, -1))
+    return 0.5 * sizes - torch.linalg.svdvals(first @ second.mT).sum(-1)
+
+
+def _factors(K: Array, Q: Array) -> tuple[Tensor, Tensor]:
+    first = finite("K", floats("K", K))
+    second = finite("Q", floats("Q", Q, like=first))
+    if first.ndim < 2 or second.ndim < 2 or first.shape[-1] != second.shape[-1]:
+        got = f"shapes {tuple(first.shape)} and {tuple(second.shape)}"
+        raise InputError("K and Q", got, "factors (*B, d, m) and (*B, e, m)")
+    broadcast({"K": first.shape[:-2], "Q": second.shape[:-2]})
+    return first, second
+
+
 @final
 @dataclass(frozen=True)
 class Fit:

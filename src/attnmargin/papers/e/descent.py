@@ -26,16 +26,16 @@ from attnmargin.papers.engine.experiment import (
     Task,
 )
 from attnmargin.papers.engine.series import mean_curve
-from attnmargin.plot.panels import Panel, Picture
+from attnmargin.plot.panels import Panel, Picture, Series
 from attnmargin.solvers.entry import solve
 from attnmargin.training.measures import correlation
 
 # Contexts, their width, words, and how many follow: more dimensions than contexts, and fewer.
-SHAPES = {"wide": (8, 10, 8, 3), "narrow": (6, 4, 8, 2)}
-_WORDS = {"wide": "8 contexts in 10 dimensions", "narrow": "6 contexts in 4 dimensions"}
+SHAPES = {"wide": (8, 10, 8, 3), "narrow": (6, 5, 8, 2)}
+_WORDS = {"wide": "8 contexts in 10 dimensions", "narrow": "6 contexts in 5 dimensions"}
 _STEPS, _RECORD, _RATE = 20_000, 500, 2.0  # 1/L is at least 2 for contexts of length one
 _SAME = math.log(_RATE * _STEPS)  # the time of the last step of descent, as a logarithm
-_TIMES = (1.0, 2.0, 4.0, 7.0, _SAME, 20.0, 40.0, 70.0, 120.0, 200.0, 300.0)
+_TIMES = (1.0, 2.0, 4.0, 7.0, _SAME, 20.0, 40.0, 70.0, 120.0, 200.0)
 _DRAWS = 20  # blocks of settings, at most
 
 
@@ -49,9 +49,11 @@ def settings_of_both(trials: int, shape: tuple[int, int, int, int], seed: int) -
         kept.append(data[good])
         if sum(len(own.weight) for own in kept) >= trials:
             break
-    parts = [torch.cat([getattr(own, part) for own in kept])[:trials]
-             for part in ("contexts", "probabilities", "weight")]  # fmt: skip
-    return NextWords(*parts)
+    h, p, weight = (
+        torch.cat([getattr(own, part) for own in kept])[:trials]
+        for part in ("contexts", "probabilities", "weight")
+    )
+    return NextWords(h, p, weight)
 
 
 def _off(finite: Tensor, best: Tensor) -> NDArray[np.float64]:
@@ -137,17 +139,18 @@ def _measurements(results: Results) -> list[Measurement]:
 
 
 def _pictures(results: Results) -> list[Picture]:
-    left, right = [], []
+    left: list[Series] = []
+    right: list[Series] = []
     for k, (key, words) in enumerate(_WORDS.items()):
         own = results[key]
         steps = np.log(_RATE * own["plain_at"])
         for name, at, style, kind in (("descent", steps, 0, "plain"),
                                       ("flow", own["path_at"], 1, "path")):  # fmt: skip
-            look = {"colour": k, "style": style, "log": True}
             off, rest = own[f"{kind}_off"], 1.0 - own[f"{kind}_correlation"]
-            label = f"{words}, {name}"
-            left.append(mean_curve(label, at, list(np.maximum(off, 1e-16)), **look))
-            right.append(mean_curve(label, at, list(np.maximum(rest, 1e-16)), **look))
+            for curves, values in ((left, off), (right, rest)):
+                shown = list(np.maximum(values, 1e-16))
+                curves.append(mean_curve(f"{words}, {name}", at, shown, log=True, colour=k,
+                                         style=style))  # fmt: skip
     axis = "logarithm of the time (log t = log ηk)"
     panels = [
         Panel(title="words that follow: W stays finite", axes=(axis, "distance to W⋆"),
@@ -157,9 +160,9 @@ def _pictures(results: Results) -> list[Picture]:
     ]  # fmt: skip
     caption = (
         f"Random contexts that are separable and compatible; {_STEPS:,} steps of plain gradient "
-        "descent (solid), and gradient flow, which agrees with it, to the time e^300 (dashed). "
+        "descent (solid), and gradient flow, which agrees with it, to the time e^200 (dashed). "
         "Inside the span of words that follow, W tends to W⋆; outside, it turns to the NTP-SVM "
-        "like 1/log t, so that descent would need e^300 steps."
+        "like 1/log t, so that descent would need e^200 steps."
     )
     return [Picture(name="descent", caption=caption, panels=panels, columns=2)]
 
