@@ -1,34 +1,52 @@
 """Compiler options, and operations on small arrays, compiled with numba.
 
+Without numba the same functions run as they are written: kernels that have no other method stay
+right, and are slow. There, too, a division by zero is infinite and raises nothing.
+
 numba's cache watches one file at a time. After a change here, ``make test`` clears the cache of
 the files that use this one.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from attnmargin.base.pipeline import Announcer, PartCompiler
+from attnmargin.base.compiled import can_compile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+
+def _as_written(**_: Any) -> Callable[[Any], Any]:
+    """Return a decorator that leaves functions as they are."""
+    return lambda function: function
+
+
+_njit: Any = _as_written
+_compiler: Any = {}
+if can_compile():
+    from numba import njit as _njit
+
+    from attnmargin.base.pipeline import Announcer, PartCompiler
+
+    _compiler = {"pipeline_class": PartCompiler}
+    _announcer = Announcer()
+
 _options: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _options["fastmath"] = {"reassoc", "contract", "nsz"}
-_part: Any = {"no_cpython_wrapper": True, "pipeline_class": PartCompiler, **_options}
+_part: Any = {"no_cpython_wrapper": True, **_compiler, **_options}
 # Parts of kernels. forceinline must be explicit, because an unset option is inherited from the
 # caller: a part first met inside an inlined one would be inlined everywhere, with all it calls.
-jit = njit(forceinline=False, **_part)
+jit = _njit(forceinline=False, **_part)
 # For parts that run once per iteration: passing the arrays would cost as much as the work.
-jit_inline = njit(forceinline=True, **_part)
+jit_inline = _njit(forceinline=True, **_part)
 # For sums whose rounding counts.
-jit_exact = njit(forceinline=False, **(_part | {"fastmath": False}))
-_announcer = Announcer()
+jit_exact = _njit(forceinline=False, **(_part | {"fastmath": False}))
 
 
 def kernel(title: str, seconds: int, *, plain: bool = False) -> Callable[[Any], Any]:
@@ -41,7 +59,9 @@ def kernel(title: str, seconds: int, *, plain: bool = False) -> Callable[[Any], 
     """
 
     def compiled(function: Any) -> Any:
-        dispatcher = njit(forceinline=False, **_options)(function)
+        if not can_compile():
+            return _quiet(function)
+        dispatcher = _njit(forceinline=False, **_options)(function)
         with suppress(RuntimeError):  # neither the package's folder nor a home can be written
             dispatcher.enable_caching()
         _announcer.watch(dispatcher, title, seconds, plain)
@@ -50,9 +70,20 @@ def kernel(title: str, seconds: int, *, plain: bool = False) -> Callable[[Any], 
     return compiled
 
 
+def _quiet(function: Any) -> Any:
+    """Run a function as it is written, with infinite and undefined numbers as in compiled code."""
+
+    @wraps(function)
+    def run(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+    return run
+
+
 def imported_kernels() -> dict[str, Any]:
     """Return the kernels that are imported, by their titles."""
-    return _announcer.titles()
+    return _announcer.titles() if can_compile() else {}
 
 
 @jit

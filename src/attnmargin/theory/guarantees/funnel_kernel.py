@@ -1,6 +1,7 @@
 """The search for a funnel (Theorem B), compiled with numba, one trial after another.
 
-The letters are those of ``docs/guarantees.md``.
+The letters are those of ``docs/guarantees.md``. Without numba it runs as it is written, so its
+functions are numpy's, which do not raise where a number is infinite.
 """
 
 import math
@@ -77,7 +78,7 @@ def _shares(P: Rows, C: Centre, R: float, own: Buffers) -> bool:
     own.Q[:] = 0.0
     own.D[:] = 0.0
     for j in range(P.base.size):
-        e = math.exp(min(P.across[j] * R - P.base[j], 50.0))
+        e = np.exp(min(P.across[j] * R - P.base[j], 50.0))
         i = int(P.sequence[j])
         own.Q[i] += e
         own.D[i] += e * abs(P.gap[j])
@@ -88,7 +89,7 @@ def _shares(P: Rows, C: Centre, R: float, own: Buffers) -> bool:
         D = own.D[int(P.sequence[j])]
         if P.held[j] and 0.5 * P.gap[j] <= D:
             return False
-        a = P.log_a[j] + P.bend[j] * D + math.log(abs(P.gap[j]) + D)
+        a = P.log_a[j] + P.bend[j] * D + np.log(abs(P.gap[j]) + D)
         own.log_B[j] = a - C.zeta - P.base[j] + C.g
     return True
 
@@ -100,7 +101,7 @@ def _epsilon(P: Rows, own: Buffers) -> float:
         if P.held[j]:
             i = int(P.sequence[j])
             D = own.D[i]
-            eps = max(eps, P.bend[j] * D + own.Q[i] - math.log1p(-D / P.gap[j]))
+            eps = max(eps, P.bend[j] * D + own.Q[i] - np.log1p(-D / P.gap[j]))
     return eps
 
 
@@ -130,18 +131,18 @@ def _forces(P: Rows, C: Centre, R: float, cut: float, own: Buffers) -> Forces:
         X = P.across[j] * R
         if _is_high(P, own, j):
             known = known and P.delta[j] > 0.0
-            hbar += C.theta**2 * P.sigma[j] * math.exp(own.log_B[j] + X)
+            hbar += C.theta**2 * P.sigma[j] * np.exp(own.log_B[j] + X)
             continue
         wide = max(wide, P.across[j] ** 2)
         if P.held[j]:
             top = max(top, X)
             continue
-        low += math.exp(own.log_B[j] + X) * P.across[j] ** 2
+        low += np.exp(own.log_B[j] + X) * P.across[j] ** 2
         if P.delta[j] <= cut:
-            slow += math.exp(own.log_B[j])
-    omega = math.exp(-eps) - hbar
+            slow += np.exp(own.log_B[j])
+    omega = np.exp(-eps) - hbar
     known = known and omega > _LEAST
-    return Forces(eps, hbar, omega, wide, low, math.exp(min(eps + top, 600.0)), slow, known)
+    return Forces(eps, hbar, omega, wide, low, np.exp(min(eps + top, 600.0)), slow, known)
 
 
 @jit
@@ -151,10 +152,10 @@ def _pairs(P: Rows, R: float, b: float, own: Buffers) -> float:
     for j in range(P.base.size):
         if not _is_high(P, own, j):
             continue
-        first = math.exp(own.log_B[j] + P.across[j] * R) * P.across[j]
+        first = np.exp(own.log_B[j] + P.across[j] * R) * P.across[j]
         for k in range(P.base.size):
             if _is_high(P, own, k):
-                second = math.exp(own.log_B[k] + P.across[k] * R) * P.across[k]
+                second = np.exp(own.log_B[k] + P.across[k] * R) * P.across[k]
                 rates = P.delta[j] + P.delta[k] - (P.across[j] + P.across[k]) * b / R
                 total += first * second / rates
     return total
@@ -172,7 +173,7 @@ def _closes(
     c = 0.5 * (1.0 + split) * square
     if 1.0 - 0.5 * c <= _ROOM:
         return _none()
-    b = F.slow * math.exp(c - 1.0) / F.omega
+    b = F.slow * np.exp(c - 1.0) / F.omega
     total, most, ways, steepest = 0.0, 0.0, 0.0, 0.0
     for j in range(P.base.size):
         X, grow = P.across[j] * R, P.across[j] * b / R
@@ -183,15 +184,15 @@ def _closes(
             rate = P.delta[j] - grow
             if rate <= 0.0:
                 return _none()
-            force = math.exp(own.log_B[j] + X)
+            force = np.exp(own.log_B[j] + X)
             total += force * (X / rate + grow / rate**2)
             most += force * (X + grow / (math.e * rate))
             ways += force * P.across[j]
         elif P.delta[j] > cut:
-            psi = math.exp(c - 1.0)
+            psi = np.exp(c - 1.0)
             if b == 0.0 and 1.0 - c > X:
-                psi = math.exp(-X) * (X + c)
-            force = math.exp(own.log_B[j]) * psi
+                psi = np.exp(-X) * (X + c)
+            force = np.exp(own.log_B[j]) * psi
             total += force / P.delta[j]
             most += force
     tau = 1.0 - steepest
@@ -204,7 +205,7 @@ def _closes(
     jump = eta * C.theta
     support = F.eps**2 / (8.0 * (1.0 - 0.5 * c) * C.theta**2) * (1.0 + (1.0 + F.hbar) / F.omega)
     half = 0.5 * C.rho**2 + (total + 2.0 * jump * most) / F.omega + support * (0.5 / tau + jump)
-    if not math.sqrt(2.0 * half) <= _SAFE * R:
+    if not np.sqrt(2.0 * half) <= _SAFE * R:
         return _none()
     return Found(R, b, tau, 1.0 / (1.0 + own.Q.max()), _log_gradient(P, C, R, F.eps, own))
 
@@ -216,13 +217,13 @@ def _log_gradient(P: Rows, C: Centre, R: float, eps: float, own: Buffers) -> flo
     for turn in range(2):
         total = 0.0
         for j in range(P.base.size):
-            power = math.log(P.length[j]) + P.across[j] * R
-            power += math.log(P.dual[j]) + eps if P.held[j] else own.log_B[j]
+            power = np.log(P.length[j]) + P.across[j] * R
+            power += np.log(P.dual[j]) + eps if P.held[j] else own.log_B[j]
             if turn == 0:
                 largest = max(largest, power)
             else:
-                total += math.exp(power - largest)
-    return C.zeta - C.g + largest + math.log(total)
+                total += np.exp(power - largest)
+    return C.zeta - C.g + largest + np.log(total)
 
 
 @jit
