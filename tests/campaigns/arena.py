@@ -33,7 +33,8 @@ class Counts:
         lost: finished work that was gone, or computed again.
         different: files or answers with other numbers than those of an undisturbed run.
         unclear: ends with a traceback, more than one sentence or an unexpected status.
-        orphans: processes that outlived their killed parent by five seconds.
+        orphans: processes that outlived their killed parent by a minute.
+        outlived: the seconds by which the slowest other process outlived its parent.
         refused: errors in one sentence, with status 2.
         leftovers: the most temporary files that were there at once.
     """
@@ -46,6 +47,7 @@ class Counts:
     different: int = 0
     unclear: int = 0
     orphans: int = 0
+    outlived: float = 0.0
     refused: int = 0
     leftovers: int = 0
     notes: list[str] = field(default_factory=list)
@@ -62,7 +64,8 @@ class Counts:
 
     def record(self) -> dict[str, Any]:
         """Return the counts by name; the notes only where there are some."""
-        return {name: value for name, value in asdict(self).items() if name != "notes" or value}
+        own = asdict(self) | {"outlived": round(self.outlived, 1)}
+        return {name: value for name, value in own.items() if name != "notes" or value}
 
 
 @final
@@ -131,6 +134,10 @@ class Arena:
             counts.note("lost", f"{len(self.epochs())} epochs")
         if leftovers(self.out) > spare:
             counts.note("unclear", f"{leftovers(self.out)} temporary files after a whole run")
+
+    def is_partial(self, child: Child, code: int) -> bool:
+        """Test whether a run says that its answer is no, and names what is missing."""
+        return code == 1 and bool(self.target.resumes and json.loads(child.out).get("missing"))
 
     def judge_error(self, child: Child, code: int, counts: Counts) -> None:
         """Check that a run that could not write ended with one sentence, and what it left."""
@@ -237,8 +244,8 @@ def mount(folder: Path, size: int, files: int = 0, again: bool = False) -> bool:
 
 
 def unmount(folder: Path) -> None:
-    """Take a small disk away."""
-    subprocess.run(["umount", str(folder)], check=True)
+    """Take a small disk away, at the latest when the last reader closes its file."""
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def dump(record: Any) -> str:

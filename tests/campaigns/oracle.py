@@ -13,6 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow.parquet as parquet
 
 from attnmargin.base.safetensors import read_tensors
 from attnmargin.base.temporary import PREFIX
@@ -58,7 +59,7 @@ def numbers(text: str) -> Any:
 
 
 def history(path: Path) -> list[str]:
-    """Return the epochs of a checkpoint with their seconds, which tell one computation from another."""
+    """Return the epochs of a checkpoint; their seconds tell one computation from another."""
     if not path.is_file():
         return []
     return [json.dumps(row) for row in json.loads(read_tensors(path)[1]["run"])["history"]]
@@ -111,6 +112,10 @@ def _lines(path: Path) -> Any:
     return _SECONDS.sub("", text)
 
 
+def _parquet(path: Path) -> Any:
+    return parquet.read_table(path).to_pydict()
+
+
 def _xml(path: Path) -> Any:
     return ElementTree.canonicalize(path.read_text(encoding="utf-8"))
 
@@ -118,4 +123,5 @@ def _xml(path: Path) -> Any:
 _READERS: dict[str, Callable[[Path], Any]] = {
     ".npz": _npz, ".json": _json, ".safetensors": _safetensors, ".html": _html, ".png": _png,
     ".csv": _lines, ".md": _lines, ".graphml": _xml,
+    ".parquet": _parquet,
 }  # fmt: skip

@@ -38,20 +38,28 @@ def main() -> int:
     """Run the campaign; the exit code is 1 if anything was not as it must be."""
     given = _parser().parse_args()
     torch.set_num_threads(1)  # threads do not survive a fork
-    start = time.monotonic()
-    rows: dict[str, dict[str, Any]] = {}
+    wrong = 0
     with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
-        targets = [own for own in TARGETS if own.name in given.commands]
-        for target in targets:
-            rows[target.name] = _attack(target, given, Path(folder))
+        for target in TARGETS:
+            if target.name in given.commands:
+                rows = _attack(target, given, Path(folder))
+                wrong += sum(row["wrong"] for row in rows.values())
+                _save(given, {target.name: rows})
     if "clock set" in given.events and _FAKETIME.is_file() and CLOCK not in os.environ:
-        _with_faketime(given, rows)
-    record = _about(given, time.monotonic() - start) | {"commands": rows}
+        wrong += _with_faketime(given)
+    print(f"{wrong} wrong: {given.out}")
+    return int(wrong > 0)
+
+
+def _save(given: argparse.Namespace, rows: dict[str, dict[str, Any]]) -> None:
+    """Write the rows of these commands and events; other rows of the file stay."""
+    old = json.loads(given.out.read_text()) if given.out.exists() else {"commands": {}}
+    known = old["commands"]
+    for name, events in rows.items():
+        known[name] = known.get(name, {}) | events
+    record = _about(given) | {"commands": known}
     given.out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(given.out, lambda stream: stream.write(dump(record).encode()))
-    wrong = sum(row["wrong"] for events in rows.values() for row in events.values())
-    print(f"{wrong} wrong, in {record['seconds']:.0f} s: {given.out}")
-    return int(wrong > 0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,7 +68,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--commands", nargs="+", choices=names, default=names)
     parser.add_argument("--events", nargs="+", choices=list(EVENTS), default=list(EVENTS))
     parser.add_argument("--kills", type=int, default=100, help="per command, two times")
-    parser.add_argument("--programs", type=int, default=3, help="programs killed per command")
+    parser.add_argument(
+        "--programs",
+        type=int,
+        default=1,
+        help="programs killed per command, four times as many with helpers",
+    )
     parser.add_argument("--rounds", type=int, default=12, help="of each other event")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scratch", type=Path, help="where the commands write")
@@ -78,7 +91,8 @@ def _attack(target: Target, given: argparse.Namespace, scratch: Path) -> dict[st
         random = np.random.default_rng(seed_of("campaign", target.name, event, base=given.seed))
         counts = EVENTS[event](arena, _count(event, target, given), random)
         seconds = round(time.monotonic() - start, 1)
-        rows[event] = counts.record() | {"wrong": counts.wrong, "seconds": seconds}
+        about = {"wrong": counts.wrong, "seconds": seconds, "date": _today()}
+        rows[event] = counts.record() | about
         _tell(target.name, event, counts, seconds)
     return rows
 
@@ -104,19 +118,22 @@ def _tell(name: str, event: str, counts: Counts, seconds: float) -> None:
         print(f"    {note}", flush=True)
 
 
-def _about(given: argparse.Namespace, seconds: float) -> dict[str, Any]:
+def _today() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+def _about(given: argparse.Namespace) -> dict[str, Any]:
     return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "seconds": round(seconds),
+        "date": _today(),
         "seed": given.seed,
         "system": f"{platform.system()} {platform.release()}, {os.cpu_count()} cores",
-        "versions": {"attnmargin": VERSION, "torch": torch.__version__,
-                     "numpy": np.__version__, "python": platform.python_version()},
+        "versions": {"attnmargin": VERSION, "torch": torch.__version__, "numpy": np.__version__,
+                     "python": platform.python_version()},
     }  # fmt: skip
 
 
-def _with_faketime(given: argparse.Namespace, rows: dict[str, dict[str, Any]]) -> None:
-    """Repeat the clock's event in a process whose clock libfaketime sets, for the kernel's too."""
+def _with_faketime(given: argparse.Namespace) -> int:
+    """Repeat the clock's event in a process whose clock libfaketime sets; count what is wrong."""
     with _clock_file() as (path, clock):
         words = ["--events", "clock set", "--commands", *given.commands, "--seed", str(given.seed),
                  "--rounds", str(given.rounds), "--out", str(path)]  # fmt: skip
@@ -124,8 +141,11 @@ def _with_faketime(given: argparse.Namespace, rows: dict[str, dict[str, Any]]) -
         done = subprocess.run(program, env=os.environ | clock, check=False)
         if done.returncode not in (0, 1):
             raise RuntimeError(f"status {done.returncode} with libfaketime")
-        for name, events in json.loads(path.read_text())["commands"].items():
-            rows[name]["clock set, by libfaketime"] = events["clock set"]
+        found = json.loads(path.read_text())["commands"]
+    today = {"date": _today()}  # the clock of that process was wrong
+    rows = {n: {"clock set, by libfaketime": e["clock set"] | today} for n, e in found.items()}
+    _save(given, rows)
+    return sum(row["wrong"] for events in rows.values() for row in events.values())
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import final
 
 import attnmargin as am
+from attnmargin.sweeps.spec import read_spec
 from tests.commands import write
 from tests.texts import one_word_decides, reviews
 
@@ -43,7 +44,7 @@ class Target:
 
 
 TARGETS = (
-    Target("predict", "predict in/data.npz --verify --steps 500 --html out/page.html "
+    Target("predict", "predict in/data.npz --steps 500 --html out/page.html "
                       "--out out/solution.npz --csv out/table.csv"),
     Target("solve", "solve in/data.npz --out out/solution.npz"),
     Target("train", "train in/data.npz --steps 300 --out out/run.npz"),
@@ -54,13 +55,28 @@ TARGETS = (
     Target("tokens", "tokens in/words.csv --least 1 --epochs 12 --width 8 --batch 20 --device cpu "
                      "--out out/run --html out/page.html", training="run"),
     Target("graph", "graph in/next.jsonl --html out/page.html --graphml out/graphs.graphml"),
-    Target("reproduce", "reproduce D:lemma2 --trials 1 --out out/results",
+    Target("reproduce", "reproduce D:lemma2 --trials 1 --jobs 1 --out out/results",
            finished=("results/*/*/points/*.npz",), parallel="--jobs 2"),
+    Target("sweep", "sweep in/spec.toml --out out/sweep --jobs 1",
+           finished=("sweep/points/*/*.npz",), parallel="--jobs 2"),
+    Target("collect", "collect in/sweep --out out/table"),
     Target("heads", "heads in/model in/reviews.txt --layer 0 --queries 4 --draws 1 "
                     "--html out/page.html"),
     Target("explore", "explore in/data.npz --html out/page.html"),
     Target("demo", "demo --out out/demo"),
 )  # fmt: skip
+
+
+_SPEC = """
+compute = "solve"
+trials = 2
+seed = {seed}
+
+[grid]
+n = 2
+T = 3
+d = [3, 4, 5, 6, 7, 8]
+"""
 
 
 def write_inputs(folder: Path, seed: int, heads: bool = True) -> None:
@@ -71,6 +87,9 @@ def write_inputs(folder: Path, seed: int, heads: bool = True) -> None:
     for name, corpus in (("texts", reviews(40 + seed)), ("words", one_word_decides(40 + seed))):
         rows = zip(corpus.texts, corpus.labels, strict=True)
         write(folder / f"{name}.csv", ["text,label", *(f"{text},{y}" for text, y in rows)])
+    (folder / "spec.toml").write_text(_SPEC.format(seed=seed))
+    spec = read_spec(folder / "spec.toml")
+    am.sweep(spec.function, spec.points, spec.trials, spec.seed, out=folder / "sweep", jobs=1)
     if heads:
         _write_model(folder, seed)
 
