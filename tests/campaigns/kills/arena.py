@@ -14,9 +14,9 @@ from typing import Any, final
 
 import numpy as np
 
-from tests.campaigns.children import Child, Hook, fork, run_here, start_program
-from tests.campaigns.oracle import TornError, digest, files_of, history, leftovers, numbers
-from tests.campaigns.targets import Target
+from tests.campaigns.kills.children import Child, Hook, fork, run_here, start_program
+from tests.campaigns.kills.oracle import TornError, digest, files_of, history, leftovers, numbers
+from tests.campaigns.kills.targets import Target
 
 Random = np.random.Generator
 _CHECKPOINT = ("model.safetensors", "run.json")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tests.campaigns.arena import Arena, Counts, Random, can_mount, mount, unmount
-from tests.campaigns.children import Child, session
+from tests.campaigns.kills.arena import Arena, Counts, Random, can_mount, mount, unmount
+from tests.campaigns.kills.children import Child, pause, session
 
 Event = Callable[[Arena, int, Random], Counts]
 # A file that libfaketime reads; without it the clock of Python alone jumps.
@@ -25,7 +25,7 @@ def kills(arena: Arena, count: int, random: Random) -> Counts:
     """Kill at moments drawn uniformly from the time that the command takes."""
 
     def moment(child: Child) -> None:
-        time.sleep(random.uniform(0.0, 1.05 * arena.seconds))
+        pause(random.uniform(0.0, 1.05 * arena.seconds))
 
     return _chain(arena, count, random, moment)
 
@@ -35,7 +35,7 @@ def kills_while_writing(arena: Arena, count: int, random: Random) -> Counts:
 
     def moment(child: Child) -> None:
         child.wait_for_step(int(random.integers(1, arena.whole.steps + 1)))
-        time.sleep(random.uniform(0.0, _WRITING))
+        pause(random.uniform(0.0, _WRITING))
 
     return _chain(arena, count, random, moment)
 
@@ -49,8 +49,8 @@ def killed_programs(arena: Arena, count: int, random: Random) -> Counts:
         before, seen = arena.finished(), _inodes(arena.out)
         child = arena.start_program(arena.target.parallel or "")
         while _inodes(arena.out) == seen and session(child.pid):
-            time.sleep(0.01)
-        time.sleep(random.uniform(0.0, arena.seconds))
+            pause(0.01)
+        pause(random.uniform(0.0, arena.seconds))
         counts.killed += child.kill()
         _judge_orphans(child, counts)
         _judge_kill(arena, before, counts)
@@ -83,7 +83,7 @@ def lost_folders(arena: Arena, count: int, random: Random) -> Counts:
     for k in range(count):
         arena.clear(older=k % 2 == 0)
         child = arena.start()
-        time.sleep(random.uniform(0.0, arena.seconds))
+        pause(random.uniform(0.0, arena.seconds))
         _remove(arena.out, at_once=k % 2 == 0)
         code = child.wait()
         counts.runs += 1
@@ -100,10 +100,10 @@ def company(arena: Arena, count: int, random: Random) -> Counts:
     for k in range(count):
         arena.clear(older=k % 4 == 0)
         first = arena.start(name="first")
-        time.sleep(random.uniform(0.0, 0.5 * arena.seconds))
+        pause(random.uniform(0.0, 0.5 * arena.seconds))
         second = arena.start(name="second")
         if k % 2:
-            time.sleep(random.uniform(0.0, arena.seconds))
+            pause(random.uniform(0.0, arena.seconds))
             counts.killed += second.kill()
             arena.judge_files(counts)
             arena.judge_whole(first, first.wait(), counts, spare=1)
@@ -124,14 +124,14 @@ def clocks(arena: Arena, count: int, random: Random) -> Counts:
     for k in range(count):
         arena.clear(older=k % 2 == 0)
         child = arena.start(_jumping)
-        time.sleep(random.uniform(0.0, arena.seconds))
+        pause(random.uniform(0.0, arena.seconds))
         _set_clock(int(random.integers(-_YEARS, _YEARS)))
         counts.killed += child.kill()
         _shift_times(arena.out, random)
         before = arena.finished()
         child = arena.start(_jumping)
         for _ in range(3):
-            time.sleep(random.uniform(0.0, arena.seconds / 3))
+            pause(random.uniform(0.0, arena.seconds / 3))
             _set_clock(int(random.integers(-_YEARS, _YEARS)))
         arena.end(child, counts)
         if not before <= arena.finished():
@@ -197,7 +197,7 @@ def _judge_orphans(child: Child, counts: Counts) -> None:
             for pid in alive:
                 os.kill(pid, signal.SIGKILL)
             return
-        time.sleep(0.1)
+        pause(0.1)
 
 
 def _on_small_disk(arena: Arena, size: int, k: int, counts: Counts, random: Random) -> None:

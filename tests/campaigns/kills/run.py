@@ -1,4 +1,4 @@
-"""Attack every command that writes: ``python -m tests.campaigns.run --kills 100``.
+"""Attack every command that writes: ``python -m tests.campaigns.kills.run --kills 100``.
 
 One process imports everything once, and forks a child per run. The same seed draws the same
 moments; what is under way at a moment depends on the machine.
@@ -24,11 +24,11 @@ import torch
 from attnmargin.base.files import write_whole
 from attnmargin.base.seeds import seed_of
 from attnmargin.version import VERSION
-from tests.campaigns.arena import Arena, Counts, dump
-from tests.campaigns.events import CLOCK, EVENTS
-from tests.campaigns.targets import TARGETS, Target, write_inputs
+from tests.campaigns.kills.arena import Arena, Counts, dump
+from tests.campaigns.kills.events import CLOCK, EVENTS
+from tests.campaigns.kills.targets import TARGETS, Target, write_inputs
 
-_RESULTS = Path(__file__).parent / "results" / "kills.json"
+_RESULTS = Path(__file__).parents[1] / "results" / "kills.json"
 _FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 _COLUMNS = ("runs", "killed", "files", "torn", "lost", "different", "unclear", "orphans",
             "refused", "leftovers")  # fmt: skip
@@ -44,7 +44,6 @@ def main() -> int:
             if target.name in given.commands:
                 rows = _attack(target, given, Path(folder))
                 wrong += sum(row["wrong"] for row in rows.values())
-                _save(given, {target.name: rows})
     if "clock set" in given.events and _FAKETIME.is_file() and CLOCK not in os.environ:
         wrong += _with_faketime(given)
     print(f"{wrong} wrong: {given.out}")
@@ -93,6 +92,7 @@ def _attack(target: Target, given: argparse.Namespace, scratch: Path) -> dict[st
         seconds = round(time.monotonic() - start, 1)
         about = {"wrong": counts.wrong, "seconds": seconds, "date": _today()}
         rows[event] = counts.record() | about
+        _save(given, {target.name: {event: rows[event]}})
         _tell(target.name, event, counts, seconds)
     return rows
 
@@ -137,7 +137,7 @@ def _with_faketime(given: argparse.Namespace) -> int:
     with _clock_file() as (path, clock):
         words = ["--events", "clock set", "--commands", *given.commands, "--seed", str(given.seed),
                  "--rounds", str(given.rounds), "--out", str(path)]  # fmt: skip
-        program = [sys.executable, "-m", "tests.campaigns.run", *words]
+        program = [sys.executable, "-m", "tests.campaigns.kills.run", *words]
         done = subprocess.run(program, env=os.environ | clock, check=False)
         if done.returncode not in (0, 1):
             raise RuntimeError(f"status {done.returncode} with libfaketime")

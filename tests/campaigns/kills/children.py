@@ -1,6 +1,7 @@
 """Runs of the command line in children of one warm process, and in programs of their own."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -111,6 +112,11 @@ def start_program(words: list[str], folder: Path, name: str = "program") -> Chil
         )  # fmt: skip
     process.returncode = 0  # its end is waited for elsewhere
     return Child(process.pid, started, said, -1)
+
+
+def pause(seconds: float) -> None:
+    """Wait; unlike time.sleep, which waits for a point in time, also while the clock is changed."""
+    select.poll().poll(1000.0 * seconds)
 
 
 def session(sid: int) -> list[int]:
