@@ -44,7 +44,7 @@ def main() -> int:
             if target.name in given.commands:
                 rows = _attack(target, given, Path(folder))
                 wrong += sum(row["wrong"] for row in rows.values())
-    if "clock set" in given.events and _FAKETIME.is_file() and CLOCK not in os.environ:
+    if "clock set" in given.events and given.faketime.is_file() and CLOCK not in os.environ:
         wrong += _with_faketime(given)
     print(f"{wrong} wrong: {given.out}")
     return int(wrong > 0)
@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=12, help="of each other event")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scratch", type=Path, help="where the commands write")
+    parser.add_argument("--faketime", type=Path, default=_FAKETIME, help="sets the clock, if there")
     parser.add_argument("--out", type=Path, default=_RESULTS)
     return parser
 
@@ -134,7 +135,7 @@ def _about(given: argparse.Namespace) -> dict[str, Any]:
 
 def _with_faketime(given: argparse.Namespace) -> int:
     """Repeat the clock's event in a process whose clock libfaketime sets; count what is wrong."""
-    with _clock_file() as (path, clock):
+    with _clock_file(given.faketime) as (path, clock):
         words = ["--events", "clock set", "--commands", *given.commands, "--seed", str(given.seed),
                  "--rounds", str(given.rounds), "--out", str(path)]  # fmt: skip
         program = [sys.executable, "-m", "tests.campaigns.kills.run", *words]
@@ -149,13 +150,13 @@ def _with_faketime(given: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _clock_file() -> Iterator[tuple[Path, dict[str, str]]]:
+def _clock_file(library: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """Yield a place for results, and the environment in which a file sets the clock."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "clock")
         file.write_text("+0\n")
         yield Path(folder, "results.json"), {
-            CLOCK: str(file), "LD_PRELOAD": str(_FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(file),
+            CLOCK: str(file), "LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(file),
             "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }  # fmt: skip
 
