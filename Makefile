@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NODE := axe-core@4.14.1 typescript@7.0.2
 READY := $(VENV)/ready
 
-.PHONY: setup demo test lint bench hunt release oldest clean
+.PHONY: setup demo test lint bench hunt release oldest campaign clean
 
 setup: $(READY)
 
@@ -63,6 +63,11 @@ release: setup
 # The quickstart with the oldest versions; their torch brings gigabytes.
 oldest: setup
 	$(BIN)/python -m tests.release.run --oldest
+
+# Kills, full disks and clocks that jump: KILLS per command, as root with a tmpfs.
+KILLS ?= 100
+campaign: setup
+	$(BIN)/python -m tests.campaigns.kills.run --kills $(KILLS) --seed $(SEED)
 
 clean:
 	rm -rf $(VENV) build dist demo hunt .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from tests.campaigns.kills.arena import Arena, Counts, Random, can_mount, mount, unmount
@@ -72,7 +73,7 @@ def full_disks(arena: Arena, count: int, random: Random) -> Counts:
             _on_small_disk(arena, size if k % 3 == 0 else need, k, counts, random)
         else:
             limit = int(random.integers(0, max(arena.whole.bytes, 1)))
-            _end_or_error(arena, arena.start(lambda limit=limit: _limit(limit)), counts)
+            _end_or_error(arena, arena.start(partial(_limit, limit)), counts)
             arena.end(arena.start(), counts)
     return counts
 
