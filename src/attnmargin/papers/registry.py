@@ -22,6 +22,7 @@ from attnmargin.papers.d import layers, theory, tokens
 from attnmargin.papers.e import conditions, plane
 from attnmargin.papers.e import descent as e_descent
 from attnmargin.papers.engine.experiment import Experiment
+from attnmargin.papers.f import prompts
 from attnmargin.papers.g import flow, penalty
 from attnmargin.papers.h import rates as h_rates
 from attnmargin.papers.i import topics
@@ -39,6 +40,7 @@ _FILES = (
     *(plane, e_descent, conditions),
     *(flow, penalty),
     *(certified, mirror, starts, rates),
+    *(prompts,),
     *(h_rates,),
     *(topics, chains),
     *(n_attention, classes),

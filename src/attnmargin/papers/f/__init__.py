@@ -1,0 +1,1 @@
+"""F: prompt attention with a trained vector, alone and together with the head."""
