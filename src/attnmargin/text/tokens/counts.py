@@ -1,15 +1,16 @@
 """Occurrences of every token by class: in all texts, and text by text."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
-from attnmargin.base.kernels import Ints, kernel
 from attnmargin.text.pieces import Pieces
+
+Ints = NDArray[np.int64]
 
 
 @final
@@ -57,30 +58,15 @@ def count_texts(pieces: Pieces, classes: int = 2) -> TextCounts:
         >>> found.occurrences.tolist(), found.texts.tolist(), found.squares.tolist()
         ([[1, 2], [0, 1]], [[1, 1], [0, 1]], [[1, 4], [0, 1]])
     """
+    from attnmargin.text.tokens.counting_kernel import count
+
     S = len(pieces.vocabulary)
     if len(pieces) and not 0 <= pieces.labels.min() <= pieces.labels.max() < classes:
         raise InputError("classes", f"{classes} for labels up to {pieces.labels.max()}", "one more")
     counts = np.zeros((3, S, classes), np.int64)
     ids, start = (np.ascontiguousarray(x, np.int64) for x in (pieces.ids, pieces.start))
-    _count(ids, start, np.ascontiguousarray(pieces.labels, np.int64), counts)
+    count(ids, start, np.ascontiguousarray(pieces.labels, np.int64), counts)
     longest = int(pieces.lengths.max(initial=0))
     lengths = np.zeros((longest + 1, classes), np.int64)
     np.add.at(lengths, (pieces.lengths, pieces.labels), 1)
     return TextCounts(counts[0], counts[1], counts[2], lengths)
-
-
-@kernel("counts of tokens", 0)
-def _count(ids: Any, start: Any, labels: Any, counts: Any) -> None:
-    """Add up the occurrences, texts and squares of every token by class."""
-    seen = np.zeros(counts.shape[1], np.int64)
-    for i in range(labels.size):
-        y = labels[i]
-        for j in range(start[i], start[i + 1]):
-            seen[ids[j]] += 1
-        for j in range(start[i], start[i + 1]):
-            s = ids[j]
-            if seen[s] > 0:
-                counts[0, s, y] += seen[s]
-                counts[1, s, y] += 1
-                counts[2, s, y] += seen[s] * seen[s]
-                seen[s] = 0

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.base.kernels import kernel
 from attnmargin.base.ragged import starts_of
 from attnmargin.text.pieces import Pieces
 from attnmargin.text.tokens.forms import Forms
@@ -51,34 +50,13 @@ def add_pairs(
 
 def _pairs(words: Words, item: NDArray[np.int64], base: int) -> tuple[Any, Any, Any]:
     """Return the codes of all pairs of items, those of their words, and where texts end."""
+    from attnmargin.text.tokens.counting_kernel import collect
+
     W = len(words.vocabulary)
     codes, spoken = (np.empty(len(words.ids), np.int64) for _ in range(2))
     ends = np.zeros(len(words.start), np.int64)
-    _collect(words.ids, words.start, words.close, item, base, W, codes, spoken, ends)
+    collect(words.ids, words.start, words.close, item, base, W, codes, spoken, ends)
     return codes[: ends[-1]], spoken[: ends[-1]], ends
-
-
-@kernel("pairs of words", 0)
-def _collect(
-    ids: Any, start: Any, close: Any, item: Any, base: int, W: int,
-    codes: Any, spoken: Any, ends: Any,
-) -> None:  # fmt: skip
-    """Fill in pairs of neighbouring items, and where each text ends."""
-    total = 0
-    for t in range(start.size - 1):
-        before, first = -1, 0
-        for i in range(start[t], start[t + 1]):
-            if not close[i]:
-                before = -1
-            w = ids[i]
-            own = item[w]
-            if own == _SKIPPED:
-                continue
-            if before >= 0 and own >= 0 and own != base - 1:
-                codes[total], spoken[total] = before * base + own, first * W + w
-                total += 1
-            before, first = own, w
-        ends[t + 1] = total
 
 
 def _named(

@@ -1,12 +1,11 @@
 """Spelling: which tokens every distinct word of a corpus becomes."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.base.kernels import kernel
 from attnmargin.base.ragged import owners_of, starts_of
 
 
@@ -41,20 +40,10 @@ class Spelling:
         self, words: NDArray[np.int32], start: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Replace the words of texts, ``words[start[i] : start[i + 1]]``, by their tokens."""
+        from attnmargin.text.tokens.counting_kernel import replace
+
         lengths = np.diff(self.start)
         ids = np.empty(int(lengths[words].sum()), np.int32)
         ends = np.zeros(len(start), np.int64)
-        _replace(words, start, self.tokens, self.start, ids, ends)
+        replace(words, start, self.tokens, self.start, ids, ends)
         return ids, ends
-
-
-@kernel("replacement of words", 0)
-def _replace(words: Any, start: Any, tokens: Any, first: Any, ids: Any, ends: Any) -> None:
-    """Fill in the tokens of all texts, and where each text ends."""
-    total = 0
-    for t in range(start.size - 1):
-        for i in range(start[t], start[t + 1]):
-            for j in range(first[words[i]], first[words[i] + 1]):
-                ids[total] = tokens[j]
-                total += 1
-        ends[t + 1] = total
