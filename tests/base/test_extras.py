@@ -40,5 +40,5 @@ def test_versions_are_those_that_the_packages_state() -> None:
 
 def test_what_is_missing_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "version_of", {"tokenizers": "1"}.get)
-    assert lacking("text") == ["pyarrow", "snowballstemmer"]
+    assert lacking("text") == ["pyarrow", "snowballstemmer", "PyStemmer"]
     assert install_line("text") == 'pip install "attnmargin[text]"'

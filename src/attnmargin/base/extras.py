@@ -21,7 +21,8 @@ class Extra(NamedTuple):
 EXTRAS = {
     "plot": Extra("pictures, also in pages", ("matplotlib",)),
     "text": Extra(
-        "word pieces, stems, .parquet files", ("tokenizers", "pyarrow", "snowballstemmer")
+        "word pieces, stems, .parquet files",
+        ("tokenizers", "pyarrow", "snowballstemmer", "PyStemmer"),
     ),
     "graph": Extra("networkx graphs and GraphML", ("networkx",)),
     "sklearn": Extra("MaxMarginAttention for scikit-learn", ("scikit-learn",)),

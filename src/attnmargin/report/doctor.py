@@ -17,12 +17,7 @@ from attnmargin.margin.builders import token_problem
 from attnmargin.solvers.entry import solve
 from attnmargin.version import VERSION
 
-# The modules that hold kernels.
-KERNELS = (
-    "solvers.frobenius.active_set", "solvers.interior.compiled_lp", "solvers.polish_kernel",
-    "solvers.interior.compiled_nuclear", "solvers.blocks.ascent", "training.kernel",
-    "selections.walk_kernel", "theory.guarantees.funnel_kernel",
-)  # fmt: skip
+_HOME = Path(__file__).parent.parent
 # Of the length of the solution of the tiny problem.
 _TOLERANCE = 1e-12
 
@@ -40,7 +35,7 @@ def doctor_record() -> dict[str, Any]:
     return {
         "versions": {"attnmargin": VERSION, "python": platform.python_version(),
                      **{package: version_of(package) for package in CORE}},
-        "machine": {"system": platform.platform(), "place": str(Path(__file__).parent.parent)},
+        "machine": {"system": platform.platform(), "place": str(_HOME)},
         "threads": _threads(),
         "gpu": _gpu(),
         "kernels": _kernels(),
@@ -89,8 +84,8 @@ def _kernels() -> dict[str, Any]:
     if not can_compile():
         return nothing
     try:
-        for module in KERNELS:
-            import_module(f"attnmargin.{module}")
+        for module in kernel_modules():
+            import_module(module)
     except Exception as error:  # numba may be installed, and not fit the numpy beside it
         return nothing | {"error": f"{type(error).__name__}: {error}"}
     from attnmargin.base.kernels import imported_kernels
@@ -105,6 +100,14 @@ def _kernels() -> dict[str, Any]:
         ],
         "error": None,
     }
+
+
+def kernel_modules() -> list[str]:
+    """Name the modules that hold kernels, by their text: importing all would take too long."""
+    paths = [path for path in sorted(_HOME.rglob("*.py"))
+             if "\n@kernel(" in path.read_text(encoding="utf-8")]  # fmt: skip
+    return [".".join(("attnmargin", *path.relative_to(_HOME).with_suffix("").parts))
+            for path in paths]  # fmt: skip
 
 
 def _is_writable(folder: Path) -> bool:
