@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from attnmargin.base.errors import InputError
+from attnmargin.base.files import check_file
 from attnmargin.cli.console import print_json, waiting
-from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json
+from attnmargin.cli.options import INPUT, OUTPUT, Command, OneOf, as_json, encoding
 
 _MOST_GRAPHS, _MOST_TOKENS = 12, 12
 
@@ -25,6 +27,12 @@ _MOST_GRAPHS, _MOST_TOKENS = 12, 12
     show_default=True,
     help="sequences whose next token is not among their tokens; --next needs them dropped",
 )
+@click.option("--strict", is_flag=True, help="every choice counts: no noise, as in paper C")
+@click.option("--min-count", type=int, help="strict, but of arrows seen so often")
+@click.option("--min-share", type=float, help="strict, but of arrows with this share of their pair")
+@click.option("--test", help="predict this share of the sequences, or a file, from the others")
+@click.option("--seed", type=int, default=0, show_default=True, help="of the share to test")
+@encoding
 @click.option("--html", type=OUTPUT, help="write a page with the graphs")
 @click.option("--graphml", type=OUTPUT, help="write the graphs for other programs")
 @as_json
@@ -32,20 +40,23 @@ def graph(
     file: Path,
     prompt: str | None,
     last: str | None,
-    unrealisable: str,
     html: Path | None,
     graphml: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Find which tokens dominate which in FILE (.jsonl with tokens and next, or text)."""
     from attnmargin.cli.inputs import read_prompt
-    from attnmargin.graphs import Automaton, read_graphs, to_graphml
-    from attnmargin.report.graphs import graph_record, graphs_record, next_record
+    from attnmargin.graphs import Automaton, to_graphml
+    from attnmargin.report.graphs import graph_record, graphs_record, next_record, scores_record
     from attnmargin.report.pages.graphs import write_graphs
 
+    _check(options)
     with waiting("reading, and building graphs"):
-        graphs = read_graphs(file, unrealisable=unrealisable)
+        graphs, tested = _built(file, options)
     record = graphs_record(graphs, details=as_json) | {"file": str(file)}
+    if tested is not None:
+        record["test"] = scores_record(*tested)
     if last is not None:
         record["last"] = graph_record(graphs[last])
     if prompt is not None:
@@ -63,6 +74,63 @@ def graph(
 
 
 COMMANDS = (graph,)
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other."""
+    chosen = [name for name in ("strict", "min_count", "min_share") if options[name]]
+    if options["strict"] and len(chosen) > 1:
+        raise InputError("--strict", f"--{chosen[1].replace('_', '-')} as well", "one of them")
+
+
+def _built(file: Path, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Build the graphs of a file; also score them on sequences set aside, if asked for."""
+    from attnmargin.graphs import read_graphs, scores, split_graphs
+    from attnmargin.graphs.samples import joined
+
+    how = {"unrealisable": options["unrealisable"], "encoding": options["encoding"]}
+    strict = read_graphs(file, **how)
+    graphs, test = _cleaned(strict, options), options["test"]
+    if test is None:
+        return graphs, None
+    if (share := _share(test)) is not None:
+        train, unseen = split_graphs(strict, share, options["seed"])
+        return graphs, (scores(_cleaned(train, options), train.samples, unseen), unseen.n, 0)
+    known, unknown = _known(check_file(test, "--test", "a share or a file"), strict, how)
+    found = scores(graphs, strict.samples, joined([known]))
+    return graphs, (found, known.n, unknown)
+
+
+def _share(test: str) -> float | None:
+    try:
+        return float(test)
+    except ValueError:
+        return None
+
+
+def _known(file: Path, graphs: Any, how: dict[str, Any]) -> tuple[Any, int]:
+    """Read the sequences of a file whose tokens are known; count the others."""
+    from attnmargin.graphs import read_sequences
+    from attnmargin.graphs.samples import as_samples
+
+    names = set(graphs.vocabulary.names)
+    rows = list(read_sequences(file, how["encoding"]))
+    kept = [(own, label) for own, label in rows if label in own and names.issuperset(own)]
+    if not kept:
+        raise InputError("--test", f"{file!s:.200}", "sequences of tokens that occur in FILE")
+    samples = as_samples([own for own, _ in kept], [label for _, label in kept], graphs.vocabulary)
+    return samples, len(rows) - len(kept)
+
+
+def _cleaned(graphs: Any, options: dict[str, Any]) -> Any:
+    """Take noise out of graphs, as the options say."""
+    from attnmargin.graphs import frequent_graphs, without_noise
+
+    if options["strict"] or options["unrealisable"] == "keep":
+        return graphs
+    if options["min_count"] is None and options["min_share"] is None:
+        return without_noise(graphs)
+    return frequent_graphs(graphs, options["min_count"] or 1, options["min_share"] or 0.0)
 
 
 def printable(name: str) -> str:
@@ -86,10 +154,12 @@ def _top(graph: Any) -> str:
 
 def _print_graphs(graphs: Any, record: dict[str, Any]) -> None:
     """Print sentences, and a table of the largest graphs."""
-    from attnmargin.report.graphs import findings
+    from attnmargin.report.graphs import findings, noise_cells
 
     for line in findings(record):
         click.echo(line)
+    if record["noise"] is not None:
+        _print_table(noise_cells(record["noise"], _MOST_GRAPHS))
     largest = sorted(graphs, key=lambda graph: -len(graph.tokens))[:_MOST_GRAPHS]
     table = Table("last token", "tokens", "edges", "components", "layers", "top layer")
     for graph in largest:
@@ -100,6 +170,26 @@ def _print_graphs(graphs: Any, record: dict[str, Any]) -> None:
     Console().print(table)
     if len(graphs) > len(largest):
         click.echo(f"… {len(graphs) - len(largest):,} smaller graphs")
+
+
+def _print_table(cells: tuple[list[str], list[list[str]]]) -> None:
+    head, rows = cells
+    table = Table(*head)
+    for own in rows:
+        table.add_row(*(Text(printable(own[0])), *own[1:]))
+    Console().print(table)
+
+
+def _print_test(record: dict[str, Any]) -> None:
+    """Print how well unseen sequences are predicted."""
+    from attnmargin.report.graphs import score_cells, test_sentence
+
+    click.echo(test_sentence(record))
+    head, rows = score_cells(record)
+    table = Table(*head)
+    for own in rows:
+        table.add_row(*own)
+    Console().print(table)
 
 
 def _print_graph(record: dict[str, Any]) -> None:
@@ -120,6 +210,8 @@ def _print_next(record: dict[str, Any]) -> None:
     if record["beaten"]:
         margin = "at least 1" if record["margin"] is None else f"{record['margin']:.4g}"
         click.echo(f"suppressed: {_listed(record['beaten'])}, by a margin of {margin}")
+    if record["noise"]:
+        click.echo(f"noise: a random token of the prompt with probability {record['noise']:.4f}")
     if record["strange"]:
         click.echo(f"never seen with this last token: {_listed(record['strange'])}")
 
@@ -132,6 +224,8 @@ def _print(graphs: Any, record: dict[str, Any]) -> None:
         _print_next(record["next"])
     if "last" not in record and "next" not in record:
         _print_graphs(graphs, record)
+    if "test" in record:
+        _print_test(record["test"])
     for kind, word in (("graphml", "saved"), ("html", "page")):
         if kind in record:
             click.echo(f"{word}: {record[kind]}")

@@ -11,6 +11,7 @@ from attnmargin.graphs.cyclic import (
 )
 from attnmargin.graphs.export import to_graphml, to_networkx
 from attnmargin.graphs.files import read_graphs, read_sequences
+from attnmargin.graphs.frequent import frequent_graphs
 from attnmargin.graphs.graph import TokenGraph
 from attnmargin.graphs.markov import ChainEstimate, ContextChain, fit_chain
 from attnmargin.graphs.next_token import (
@@ -18,7 +19,11 @@ from attnmargin.graphs.next_token import (
     next_token_head,
     random_next_tokens,
 )
+from attnmargin.graphs.noise import Noise
+from attnmargin.graphs.planted import PlantedChoices, planted_choices
 from attnmargin.graphs.problem import graph_problem
+from attnmargin.graphs.robust import robust_graphs, without_noise
+from attnmargin.graphs.scoring import Score, scores, split_graphs
 from attnmargin.graphs.topics import Topic, continuation, mixture, random_topics
 from attnmargin.graphs.vocabulary import Vocabulary
 
@@ -28,7 +33,10 @@ __all__ = [
     "ContextChain",
     "CyclicData",
     "Next",
+    "Noise",
+    "PlantedChoices",
     "Rule",
+    "Score",
     "TokenGraph",
     "TokenGraphs",
     "Topic",
@@ -39,16 +47,22 @@ __all__ = [
     "cyclic_data",
     "cyclic_part",
     "fit_chain",
+    "frequent_graphs",
     "graph_problem",
     "mixture",
     "next_token_data",
     "next_token_head",
+    "planted_choices",
     "pseudo_graphs",
     "random_next_tokens",
     "random_topics",
     "read_graphs",
     "read_sequences",
+    "robust_graphs",
+    "scores",
+    "split_graphs",
     "to_graphml",
     "to_networkx",
     "token_graphs",
+    "without_noise",
 ]

@@ -1,7 +1,7 @@
 """The automaton that self-attention learns: hard retrieval, then soft composition (paper C)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, final
 
@@ -49,6 +49,7 @@ class Next:
     beaten: list[str]  # the other tokens of the prompt
     margin: float  # of W_mm, winners over beaten; infinite if none is beaten, NaN if not computed
     strange: list[str]  # prompt tokens never seen with this last token
+    noise: float = 0.0  # probability of a random token of the prompt, beaten ones included
 
     @property
     def decided(self) -> bool:
@@ -64,7 +65,8 @@ class Next:
             name if len(names) == 1 else f"{name} {share:.4f}" for name, share in self.tokens
         )
         over = f" over {', '.join(self.beaten)}" if self.beaten else ""
-        return f"{shares}: {self.rule} of {', '.join(names)}{over}"
+        noise = f", with {self.noise:.4f} of noise" if self.noise else ""
+        return f"{shares}: {self.rule} of {', '.join(names)}{over}{noise}"
 
 
 @final
@@ -73,7 +75,8 @@ class Automaton:
 
     Let k be the last token. With ``W ≈ R · W_mm + W_cyc`` and R → ∞ (paper C, Theorem 3), the
     softmax keeps the tokens j with the largest ``e_jᵀ W_mm e_k`` and shares attention among them
-    in proportion to ``e^{e_jᵀ W_cyc e_k}``. A token that occurs twice counts twice.
+    in proportion to ``e^{e_jᵀ W_cyc e_k}``. A token that occurs twice counts twice. If the graphs
+    have noise, a random token of the prompt comes next with its probability.
 
     Args:
         graphs: graphs of the training data, with their samples.
@@ -163,7 +166,24 @@ class Automaton:
         share = np.zeros(len(tokens))
         share[best] = counts[best] * np.exp(soft[best] - soft[best].max())
         strange = tokens if graph is None else tokens[graph.components_of(tokens) < 0]
-        return self._answer(tokens, share / share.sum(), hard, rule, strange)
+        answer = self._answer(tokens, share / share.sum(), hard, rule, strange)
+        noise = 0.0 if self.graphs.noise is None else self.graphs.noise.at(last)
+        return self._noisy(answer, noise, tokens, counts / counts.sum()) if noise else answer
+
+    def _noisy(
+        self,
+        answer: Next,
+        noise: float,
+        tokens: NDArray[np.int64],
+        share: NDArray[np.float64],
+    ) -> Next:
+        """Mix the distribution with random tokens of the prompt, as likely as they are frequent."""
+        mixed = (1.0 - noise) * answer.distribution
+        mixed[torch.from_numpy(tokens)] += noise * torch.from_numpy(share)
+        names = (self.graphs.vocabulary.name(int(k)) for k in tokens)
+        floor = dict(zip(names, (noise * share).tolist(), strict=True))
+        chosen = [(name, (1.0 - noise) * own + floor[name]) for name, own in answer.tokens]
+        return replace(answer, distribution=mixed, tokens=chosen, noise=noise)
 
     def _graph(self, last: int) -> TokenGraph | None:
         if last not in self._graphs:

@@ -13,6 +13,7 @@ from attnmargin.base.ragged import Ids, row_of
 from attnmargin.base.words import counted
 from attnmargin.graphs.edges import EdgeSet, components_of, distinct, nodes_of
 from attnmargin.graphs.graph import TokenGraph
+from attnmargin.graphs.noise import Noise
 from attnmargin.graphs.samples import Samples, as_samples, chunks, joined
 from attnmargin.graphs.vocabulary import Vocabulary
 
@@ -39,12 +40,15 @@ class TokenGraphs:
         samples: Samples | None,
         unrealisable: int = 0,
         dropped: int = 0,
+        noise: Noise | None = None,
     ) -> None:
         nodes = nodes_of(keys)
         found = components_of(nodes)
         self.vocabulary, self.samples = vocabulary, samples
         # numbers of samples whose label is not in their sequence: kept, and dropped
         self.unrealisable, self.dropped = unrealisable, dropped
+        # choices that were left out because they contradict the rest
+        self.noise = noise
         self.last, self.token, self.source, self.target = nodes
         self.component, self.layer = found.of_node, found.layer
         self.size: Ids = np.bincount(self.component, minlength=len(self.layer))
@@ -185,10 +189,7 @@ def token_graphs(
         realisable = part.realisable
         without += int((~realisable).sum())
         samples = part if unrealisable == "keep" else part[realisable]
-        owner = samples.owner
-        edges.add(samples.last[owner], samples.labels[owner], samples.tokens)
-        # A label that is not in its sequence is a node too.
-        edges.add(samples.last, samples.labels, samples.labels)
+        _add(edges, samples)
         if keep_samples:
             kept.append(samples)
     keys = edges.merged()
@@ -199,6 +200,21 @@ def token_graphs(
     words.close()
     counts = (without, 0) if unrealisable == "keep" else (0, without)
     return TokenGraphs(keys, words, joined(kept) if keep_samples else None, *counts)
+
+
+def _add(edges: EdgeSet, samples: Samples) -> None:
+    owner = samples.owner
+    edges.add(samples.last[owner], samples.labels[owner], samples.tokens)
+    # A label that is not in its sequence is a node too.
+    edges.add(samples.last, samples.labels, samples.labels)
+
+
+def keys_of(samples: Samples, last: Ids, token: Ids) -> Ids:
+    """Return the edges of some samples, between at least these nodes."""
+    edges = EdgeSet()
+    _add(edges, samples)
+    edges.add(last, token, token)
+    return edges.merged()
 
 
 def pseudo_graphs(

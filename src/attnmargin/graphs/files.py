@@ -8,6 +8,7 @@ from typing import Any
 
 from attnmargin.base.errors import InputError
 from attnmargin.base.jsonl import json_lines, text_lines
+from attnmargin.base.streams import plain_suffix
 from attnmargin.graphs.collection import TokenGraphs, token_graphs
 
 _NEEDS = "a .jsonl or text file"
@@ -15,12 +16,15 @@ _JSON = (".jsonl", ".ndjson", ".json")
 _LINE = '{"tokens": ["a", "b"], "next": "a"}'
 
 
-def read_sequences(path: str | Path) -> Iterator[tuple[list[str], str]]:
+def read_sequences(
+    path: str | Path, encoding: str | None = None
+) -> Iterator[tuple[list[str], str]]:
     """Yield the sequences of a file, each with the token that follows it; tokens are names.
 
     ``.jsonl`` holds one object per line, ``{"tokens": [...], "next": ...}``. Any other file, and
     any pipe such as ``/dev/stdin``, is plain text: the last word of each line is the label, the
-    words before it the sequence. Empty lines are skipped.
+    words before it the sequence. Empty lines are skipped. Files may be compressed by gzip, and be
+    in UTF-16 with a byte order mark; ``encoding`` names any other encoding than UTF-8.
 
     Example:
         >>> import attnmargin as am, pathlib, tempfile
@@ -30,11 +34,12 @@ def read_sequences(path: str | Path) -> Iterator[tuple[list[str], str]]:
         [(['the', 'cat', 'sat'], 'the')]
     """
     path = Path(path)
-    if path.suffix.lower() in _JSON:
-        for number, row in json_lines(path, _NEEDS, f"lines such as {_LINE}", ("tokens", "next")):
+    if plain_suffix(path) in _JSON:
+        record, keys = f"lines such as {_LINE}", ("tokens", "next")
+        for number, row in json_lines(path, _NEEDS, record, keys, encoding):
             yield _sequence(row, f"{path}, line {number}")
     else:
-        for number, line in text_lines(path, _NEEDS):
+        for number, line in text_lines(path, _NEEDS, encoding):
             yield _words(line, f"{path}, line {number}")
 
 
@@ -57,7 +62,9 @@ def _plain(token: Any) -> bool:
     return isinstance(token, str | int) and not isinstance(token, bool)
 
 
-def read_graphs(path: str | Path, *, unrealisable: str = "drop") -> TokenGraphs:
+def read_graphs(
+    path: str | Path, *, unrealisable: str = "drop", encoding: str | None = None
+) -> TokenGraphs:
     """Build the token-priority graphs of a file, read as a stream; see :func:`token_graphs`.
 
     By default, samples whose label is not in their sequence are dropped: attention cannot produce
@@ -70,7 +77,7 @@ def read_graphs(path: str | Path, *, unrealisable: str = "drop") -> TokenGraphs:
         >>> print(am.graphs.Automaton(am.graphs.read_graphs(path)).next("b a b"))
         a: retrieval of a over b
     """
-    first, second = tee(read_sequences(path))
+    first, second = tee(read_sequences(path, encoding))
     return token_graphs(
         (tokens for tokens, _ in first), (label for _, label in second), unrealisable=unrealisable
     )

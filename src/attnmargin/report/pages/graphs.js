@@ -156,10 +156,12 @@
     const top = dominant(graph, parts);
     if (top < 0) return byMargin(graph, at, tokens, prompt);
     const best = tokens.filter((token, i) => parts[i] === top);
-    if (best.length === 1) return `${quoted(best)}, by retrieval: it dominates all others.`;
+    const noise = graph.noise ? ` With probability ${graph.noise.toFixed(4)}, a random token of the ` +
+      "sequence comes instead." : "";
+    if (best.length === 1) return `${quoted(best)}, by retrieval: it dominates all others.${noise}`;
     const soft = best.map((token) => graph.soft[at.get(token)]);
     if (soft.some((x) => x === null)) return `A composition of ${quoted(best)}.`;
-    return `${composed(ids, best, soft)}: a composition inside the dominant component.`;
+    return `${composed(ids, best, soft)}: a composition inside the dominant component.${noise}`;
   };
 
   $("last").addEventListener("input", show);

@@ -11,7 +11,7 @@ from attnmargin.base.words import counted
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import Automaton, margins
 from attnmargin.plot.graph_svg import graph_markup
-from attnmargin.report.graphs import findings, prompt_marks
+from attnmargin.report.graphs import findings, noise_cells, prompt_marks, score_cells, test_sentence
 from attnmargin.report.pages.coloured import marked_sentence
 from attnmargin.report.pages.html import (
     figure,
@@ -82,6 +82,8 @@ def write_graphs(path: Path, graphs: TokenGraphs, record: dict[str, Any]) -> Pat
     parts = [
         f'<div class="verdict">{"".join(map(paragraph, findings(record)))}</div>',
         _next(record.get("next")),
+        _noise(record["noise"]),
+        _test(record.get("test")),
         _drawings(graphs),
         _explorer(graphs, record["file"]),
         terms(_WORDS, _LAYERS),
@@ -104,6 +106,33 @@ def _next(record: dict[str, Any] | None) -> str:
         table(["next token", "probability", ""], rows),
         paragraph(f"{words} {beaten}", "legend"),
     )
+
+
+def _noise(record: dict[str, Any] | None) -> str:
+    """Show how many choices are noise, per last token."""
+    if record is None:
+        return ""
+    words = (
+        "A choice is noise if it falls on a token that is dominated by another one of the same "
+        "sequence, no more often than random choices would. The share counts the random choices "
+        "that agree with the order by chance, too."
+    )
+    return section("Noise", table(*noise_cells(record, _MOST_DRAWINGS)), paragraph(words, "legend"))
+
+
+def _test(record: dict[str, Any] | None) -> str:
+    """Show how well unseen sequences are predicted."""
+    if record is None:
+        return ""
+    words = (
+        "All rules choose among the tokens of the sequence. Bigram: in proportion to how often a "
+        "token followed the last token; most frequent: to how often it came next at all; uniform: "
+        "to how often it stands in the sequence. Log-loss is in nats per sequence; intervals are "
+        "of 95 %."
+    )
+    own = table(*score_cells(record))
+    return section("Unseen sequences", paragraph(test_sentence(record)), own,
+                   paragraph(words, "legend"))  # fmt: skip
 
 
 def _bar(share: float) -> str:
@@ -201,6 +230,7 @@ def _carried(graphs: TokenGraphs) -> tuple[list[dict[str, Any]], list[int]]:
                 "edges": graph.condensation.tolist(),
                 "soft": _soft(automaton, graph),
                 "hard": _hard(graph),
+                "noise": 0.0 if graphs.noise is None else round(graphs.noise.at(graph.last), 4),
             }
         )
     return found, rest
