@@ -1,5 +1,6 @@
 """The command graph."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -114,3 +115,65 @@ def test_labels_outside_of_their_sequence_are_counted(
     assert "Left out: 1 more sequence, whose" in out
     _, out, _ = command(capsys, "graph", file, "--unrealisable", "keep")
     assert "In 1 sequence the next token is not among the tokens" in out
+
+
+@pytest.fixture
+def choices_file(tmp_path: Path) -> Path:
+    """Choices of which a tenth are random."""
+    data = am.graphs.planted_choices(1500, 0.1, seed=3)
+    lines = (json.dumps({"tokens": own, "next": label}) for own, label in data.names)
+    return write(tmp_path / "choices.jsonl", list(lines))
+
+
+def test_noise_is_told_apart_and_shown(
+    capsys: pytest.CaptureFixture[str], choices_file: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    code, out, err = command(capsys, "graph", choices_file, "--test", "0.2", "--html", page)
+    assert (code, err) == (0, "")
+    assert "1,500 sequences over 13 different tokens: 8 graphs" in out.replace("\n", " ")
+    assert re.search(r"Noise: \d+ choices against the order of the others, as if (9|1\d)", out)
+    assert "On 300 unseen sequences the automaton beats every simpler rule in log-loss." in out
+    text = page.read_text()
+    assert text.count("<h2>Noise</h2>") == text.count("<h2>Unseen sequences</h2>") == 1
+    code, out, _ = command(capsys, "graph", choices_file, "--strict", "--json")
+    record = json.loads(out)
+    assert (code, record["noise"], record["largest_component"]) == (0, None, 6)
+    code, out, _ = command(capsys, "graph", choices_file, "--min-share", "0.2", "--json")
+    assert json.loads(out)["noise"]["contradictions"] > 50
+    code, out, _ = command(capsys, "graph", choices_file, "--test", choices_file, "--json")
+    rules = json.loads(out)["test"]["rules"]
+    assert [own["rule"] for own in rules] == ["automaton", "bigram", "most frequent", "uniform"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--strict", "--min-count", "2"], "--strict: got --min-count as well; needs one of them"),
+        (["--test", "2"], "--test: got 2; needs a share above 0 and below 1, or a file"),
+        (["--test", "none.txt"], "--test: got none.txt, which does not exist"),
+        (["--min-count", "0"], "--min-count: got 0; needs a whole number of at least 1"),
+        (["--min-share", "2"], "--min-share: got 2.0; needs a share from 0 to 1"),
+    ],
+)
+def test_options_of_noise_are_checked(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str], seven_file: Path
+) -> None:
+    code, out, err = command(capsys, "graph", seven_file, *options)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_packed_files_in_other_encodings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    line = '{"tokens": ["ä", "b"], "next": "ä"}'
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(line.encode("utf-16")))
+    code, out, _ = command(capsys, "graph", packed, "--next", "ä b")
+    assert (code, out.splitlines()[0]) == (0, "1.0000  ä")
+    (tmp_path / "latin.txt").write_bytes("ä b ä\n".encode("latin-1"))
+    code, _, err = command(capsys, "graph", tmp_path / "latin.txt")
+    assert (code, "--encoding: got" in err) == (2, True)
+    code, _, _ = command(capsys, "graph", tmp_path / "latin.txt", "--encoding", "latin-1")
+    assert code == 0

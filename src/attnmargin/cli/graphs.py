@@ -77,10 +77,17 @@ COMMANDS = (graph,)
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Refuse options that contradict each other."""
-    chosen = [name for name in ("strict", "min_count", "min_share") if options[name]]
+    """Refuse options that contradict each other, and numbers out of range."""
+    chosen = [
+        name for name in ("strict", "min_count", "min_share") if options[name] not in (None, False)
+    ]
     if options["strict"] and len(chosen) > 1:
         raise InputError("--strict", f"--{chosen[1].replace('_', '-')} as well", "one of them")
+    count, share = options["min_count"], options["min_share"]
+    if count is not None and count < 1:
+        raise InputError("--min-count", str(count), "a whole number of at least 1")
+    if share is not None and not 0.0 <= share <= 1.0:
+        raise InputError("--min-share", str(share), "a share from 0 to 1")
 
 
 def _built(file: Path, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -89,13 +96,15 @@ def _built(file: Path, options: dict[str, Any]) -> tuple[Any, Any]:
     from attnmargin.graphs.samples import joined
 
     how = {"unrealisable": options["unrealisable"], "encoding": options["encoding"]}
-    strict = read_graphs(file, **how)
+    strict: Any = read_graphs(file, **how)
     graphs, test = _cleaned(strict, options), options["test"]
     if test is None:
         return graphs, None
     if (share := _share(test)) is not None:
-        train, unseen = split_graphs(strict, share, options["seed"])
-        return graphs, (scores(_cleaned(train, options), train.samples, unseen), unseen.n, 0)
+        parts: Any = split_graphs(strict, share, options["seed"])
+        train, unseen = parts
+        found = scores(_cleaned(train, options), train.samples, unseen)
+        return graphs, (found, unseen.n, 0)
     known, unknown = _known(check_file(test, "--test", "a share or a file"), strict, how)
     found = scores(graphs, strict.samples, joined([known]))
     return graphs, (found, known.n, unknown)
@@ -130,7 +139,11 @@ def _cleaned(graphs: Any, options: dict[str, Any]) -> Any:
         return graphs
     if options["min_count"] is None and options["min_share"] is None:
         return without_noise(graphs)
-    return frequent_graphs(graphs, options["min_count"] or 1, options["min_share"] or 0.0)
+    return frequent_graphs(
+        graphs,
+        1 if options["min_count"] is None else options["min_count"],
+        0.0 if options["min_share"] is None else options["min_share"],
+    )
 
 
 def printable(name: str) -> str:
@@ -176,7 +189,7 @@ def _print_table(cells: tuple[list[str], list[list[str]]]) -> None:
     head, rows = cells
     table = Table(*head)
     for own in rows:
-        table.add_row(*(Text(printable(own[0])), *own[1:]))
+        table.add_row(Text(printable(own[0])), *own[1:])
     Console().print(table)
 
 

@@ -90,7 +90,7 @@ def _equals(
     least: float,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Floats]:
     """Let tokens join the rank; also mark the samples that offer it, and return the evidence."""
-    joined = []
+    joined: list[Floats] = []
     while True:
         hit = np.zeros(offers.n, dtype=bool)
         hit[offers.row[top[offers.node]]] = True

@@ -30,6 +30,7 @@ from attnmargin.papers.j import chains
 from attnmargin.papers.n import attention as n_attention
 from attnmargin.papers.n import classes
 from attnmargin.papers.p import certified, mirror, rates, starts
+from attnmargin.papers.t import noise
 
 _FILES = (
     *(directions, alignment, selections, section5, section7, section9, ranks),
@@ -44,6 +45,7 @@ _FILES = (
     *(h_rates,),
     *(topics, chains),
     *(n_attention, classes),
+    *(noise,),
 )
 
 
@@ -61,6 +63,7 @@ PAPERS = {
     "J": "From Self-Attention to Markov Models (2402.13512)",
     "N": "The norm that each optimiser reaches",
     "P": "Predictions of runs",
+    "T": "Texts and sequences whose truth is planted",
 }
 
 

@@ -113,9 +113,9 @@ def _noise(record: dict[str, Any] | None) -> str:
     if record is None:
         return ""
     words = (
-        "A choice is noise if it falls on a token that is dominated by another one of the same "
-        "sequence, no more often than random choices would. The share counts the random choices "
-        "that agree with the order by chance, too."
+        "A choice is noise if another token of its sequence has priority, and such choices are no "
+        "more frequent than random ones would be. The share also counts the random choices that "
+        "agree with the order by chance."
     )
     return section("Noise", table(*noise_cells(record, _MOST_DRAWINGS)), paragraph(words, "legend"))
 
@@ -130,7 +130,7 @@ def _test(record: dict[str, Any] | None) -> str:
         "to how often it stands in the sequence. Log-loss is in nats per sequence; intervals are "
         "of 95 %."
     )
-    own = table(*score_cells(record))
+    own = table(*score_cells(record), wide=True)
     return section("Unseen sequences", paragraph(test_sentence(record)), own,
                    paragraph(words, "legend"))  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""T: what is found in texts and sequences whose truth is planted."""
