@@ -82,6 +82,14 @@ def test_a_batch_is_its_loop() -> None:
             torch.testing.assert_close(one, many[:, k], rtol=0, atol=1e-9)
 
 
+def test_the_penalty_of_the_abstract() -> None:
+    """With λ(‖A‖² + ‖B‖²) the values are (s − 2λ)₊."""
+    M = torch.diag(torch.tensor([1.0, 0.5, 0.2], dtype=torch.float64))
+    A, B = decayed_flow(lambda W: W - M, normal(3, 3), normal(3, 3, seed=1), 2 * 0.15, [300.0])
+    values = torch.linalg.svdvals(A[-1] @ B[-1].mT)
+    torch.testing.assert_close(values, torch.tensor([0.7, 0.2, 0.0]).double(), rtol=0, atol=1e-6)
+
+
 def test_measures_of_balance() -> None:
     K, Q = normal(3, 4, 2), normal(3, 5, 2, seed=1)
     assert bool((am.measures.nuclear_excess(K, Q) > 0).all())

@@ -24,6 +24,7 @@ from attnmargin.papers.e import descent as e_descent
 from attnmargin.papers.engine.experiment import Experiment
 from attnmargin.papers.f import prompts
 from attnmargin.papers.g import flow, penalty
+from attnmargin.papers.g import text as g_text
 from attnmargin.papers.h import rates as h_rates
 from attnmargin.papers.i import topics
 from attnmargin.papers.j import chains
@@ -39,7 +40,7 @@ _FILES = (
     *(descent, graphs, lemmas, local),
     *(layers, theory, tokens),
     *(plane, e_descent, conditions),
-    *(flow, penalty),
+    *(flow, penalty, g_text),
     *(certified, mirror, starts, rates),
     *(prompts,),
     *(h_rates,),

@@ -53,7 +53,7 @@ CASES = (
         Mutant("another finite part", "part inside", edit(path_off=add(0.1))),
         Mutant("another direction", "the rest after", edit(path_correlation=constant(0.99))),
         Mutant("a flow that leaves descent", "same time", edit(apart=constant(0.2))),
-        Mutant("a loss that stays", "a fifth", edit(plain_excess=constant(0.1))),
+        Mutant("a loss that stays", "digits", edit(plain_excess=constant(0.1))),
     )),
     Case("E:fig1", fig1, (
         Mutant("not separable", "the setting", edit(verdict=lambda x: ~x)),

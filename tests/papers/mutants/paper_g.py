@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from attnmargin.papers.engine.experiment import Arrays
+from attnmargin.papers.g.flow import TIMES as _TIMES
 from tests.papers.mutants.parts import (
     TRIALS,
     Case,
@@ -16,16 +17,14 @@ from tests.papers.mutants.parts import (
     noise,
 )
 
-_TIMES = 117  # records
-
 
 def flow(key: str) -> Arrays:
     decay = float(key.removeprefix("decay"))
     s = np.array([1.0, 0.8, 0.6, 0.4, 0.2])
-    singular = np.zeros((_TIMES, TRIALS, 5)) + np.maximum(s - decay, 0.0)
+    singular = np.zeros((len(_TIMES), TRIALS, 5)) + np.maximum(s - decay, 0.0)
     if decay == 0.4:
-        singular[-1, :, 3] = 1.0 / 800.0
-    falling = np.exp(-2.0 * decay * np.linspace(0.0, 40.0, _TIMES))[:, None]
+        singular[:, :, 3] = 1.0 / (1.0 + 2.0 * np.array(_TIMES)[:, None])
+    falling = np.exp(-2.0 * decay * np.linspace(0.0, 40.0, len(_TIMES)))[:, None]
     gap = falling * (1.0 + noise(TRIALS))
     found = {"singular": singular, "gap": gap, "excess": 0.1 * gap**3, "off": 1e-9 * noise(TRIALS)}
     if decay == 0.0:
@@ -55,6 +54,17 @@ def penalty(key: str) -> Arrays:
     }
 
 
+def text(key: str) -> Arrays:
+    decay = key == "decay"
+    singular = np.array([1.0, 0.2, 0.1, 0.05] if decay else [1.0, 0.8, 0.6, 0.4])
+    return {
+        "singular": singular * (1.0 + 0.01 * noise(3, 8, 1)),
+        "excess": (0.01 if decay else 0.5) * (1.0 + 0.1 * noise(3, 8)),
+        "imbalance": (0.02 if decay else 0.6) * (1.0 + 0.1 * noise(3, 8)),
+        "test": 0.7 + 0.01 * noise(3, 12),
+    }
+
+
 CASES = (
     Case("G:flow", flow, (
         Mutant("values that do not shrink", "singular values at", edit(singular=add(0.01))),
@@ -81,5 +91,12 @@ CASES = (
         Mutant("another direction", "correlation",
                edit("penalty1.0e-60", correlation=constant(0.9))),
         Mutant("the same rank", "rank with", edit(rank=constant(3))),
+    )),
+    Case("G:text", text, (
+        Mutant("heads of equal rank", "rank per head",
+               edit(singular=constant(1.0))),
+        Mutant("imbalance that stays", "QᵀQ", edit(imbalance=constant(0.6))),
+        Mutant("an excess that stays", "‖Q‖²", edit(excess=constant(0.5))),
+        Mutant("a classifier that guesses", "accuracy", edit("decay", test=constant(0.5))),
     )),
 )  # fmt: skip

@@ -51,11 +51,14 @@ class Recipe:
     multiple: int = 64  # lengths are padded to multiples of this
     compiled: bool = False
     packed: bool = False  # texts follow each other without padding; on a GPU only
+    decay: float = 0.0  # of W_K and W_Q alone, decoupled: they shrink by 1 − lr · decay per step
 
     def __post_init__(self) -> None:
         check_whole(batch=self.batch, epochs=self.epochs, parts=self.parts, multiple=self.multiple)
         if not isinstance(self.seed, int):
             raise InputError("seed", repr(self.seed), "a whole number")
+        if not isinstance(self.decay, int | float) or not 0.0 <= self.decay * self.lr < 1.0:
+            raise InputError("decay", f"{self.decay!r}", "a number from 0 to below 1/lr")
         if not isinstance(self.stop, int | float) or not self.stop > 0.0:
             raise InputError("stop", f"{self.stop!r}", "an accuracy above 0")
 
@@ -150,6 +153,9 @@ def train_text(
         ]
         _check_lengths(parts, shape)
         optimiser = MirrorDescent(model.parameters(), lr=recipe.lr, p=recipe.p)
+        if recipe.decay:
+            kept = 1.0 - recipe.lr * recipe.decay
+            optimiser.register_step_pre_hook(lambda *_: model.shrink_factors(kept))
         for weights in model.parameters():  # gradients accumulate here over the parts of a batch
             weights.grad = torch.zeros_like(weights)
         read = _reader(model, recipe, target)

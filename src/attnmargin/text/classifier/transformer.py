@@ -211,3 +211,25 @@ class TextClassifier(nn.Module):
         blocks: Any = self.blocks
         parts = [block.attention.projections() for block in blocks]
         return {name: torch.cat([p[name].flatten() for p in parts]) for name in parts[0]}
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """Return K and Q of every head, ``(layers, heads, width, width / heads)`` each.
+
+        The logits of a head are ``xᵀ Q Kᵀ x′``, over the square root of the width of the head.
+        """
+        blocks: Any = self.blocks
+        parts = [block.attention.projections() for block in blocks]
+        K, Q = (
+            torch.stack([own[name] for own in parts]).unflatten(1, (self.shape.heads, -1)).mT
+            for name in ("W_K", "W_Q")
+        )
+        return K, Q
+
+    @torch.no_grad()
+    def shrink_factors(self, factor: float) -> None:
+        """Multiply ``W_K`` and ``W_Q`` of every head by a factor, in place."""
+        blocks: Any = self.blocks
+        for block in blocks:
+            W_Q, W_K, _ = block.attention.inner.weight.chunk(3)
+            W_Q.mul_(factor)
+            W_K.mul_(factor)
