@@ -27,7 +27,8 @@ class InputError(AttnMarginError, ValueError):
     """An invalid argument; the message says which one, what it got and what it needs."""
 
     def __init__(self, argument: str, got: str, needs: str) -> None:
-        super().__init__(one_line(f"{argument}: got {_short(got)}; needs {_short(needs)}"))
+        parts = (_short(one_line(part)) for part in (argument, got, needs))
+        super().__init__("{}: got {}; needs {}".format(*parts))
         self.argument, self.got, self.needs = argument, got, needs
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
@@ -37,7 +38,7 @@ class InputError(AttnMarginError, ValueError):
 
 def _short(text: str) -> str:
     """Leave out the middle of what is too long for a sentence."""
-    most = 1000
+    most = 450
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}"
 
 

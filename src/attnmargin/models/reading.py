@@ -137,7 +137,11 @@ def _run(model: Any, modules: list[Any], ids: list[list[int]]) -> list[_Layer]:
             stack.callback(handle.remove)
         for row in ids:
             place.layer = 0
-            body(input_ids=torch.tensor([row], device=device))
+            try:
+                body(input_ids=torch.tensor([row], device=device))
+            except Exception as error:  # whatever the settings of a model lead to
+                got = f"a {type(model).__name__} that fails on these texts ({error!s:.160})"
+                raise InputError("model", got, "a model that runs") from error
     if not calls:
         raise InputError("model", f"a {type(model).__name__} that called no attention", NAMES)
     return calls

@@ -71,7 +71,9 @@ def _split(tokenizer: Any, text: str, **options: Any) -> list[int]:
     """Split one text by a tokenizer, whose own settings may be anything."""
     try:
         return [int(k) for k in tokenizer(text, padding=False, **options)["input_ids"]]
-    except Exception as error:  # whatever the files of a tokenizer lead to
+    except BaseException as error:  # whatever the files of a tokenizer lead to, panics in Rust too
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         got = f"one that fails ({error!s:.120})"
         raise InputError("tokenizer", got, "one that splits texts") from error
 
