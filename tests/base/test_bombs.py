@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def test_headers_of_tensors_that_claim_other_lengths(size: int, tmp_path: Path) 
     path = write_tensors(tmp_path / "x.safetensors", {"a": torch.ones(3)}, {"b": "c"})
     path.write_bytes(size.to_bytes(8, "little") + path.read_bytes()[8:])
     for read in (read_tensors, read_notes):
-        assert "needs a whole .safetensors file" in refused(lambda read=read: read(path))
+        assert "needs a whole .safetensors file" in refused(partial(read, path))
 
 
 ENTRIES: dict[str, Any] = {
@@ -194,7 +195,7 @@ def read_all(path: Path) -> None:
     """Call every reader that takes a file."""
     for read in (read_npz, read_npy, read_tensors, read_notes, am.text.read_corpus,
                  read_vocabulary):  # fmt: skip
-        refused(lambda read=read: read(path))
+        refused(partial(read, path))
 
 
 def test_what_is_not_a_regular_file_is_never_opened(tmp_path: Path) -> None:
