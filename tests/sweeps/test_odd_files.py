@@ -16,7 +16,7 @@ SPECS: dict[str, tuple[str, str]] = {
     "nested": ("x = " + "[" * 100_000, "needs a sweep in TOML"),
     "many points": (
         'compute = "solve"\n[grid]\n' + "\n".join(f"x{k} = {list(range(50))}" for k in range(9)),
-        "more than 10,000,000 points",
+        "more than 1,000,000 points",
     ),
     "huge number": (f'compute = "solve"\ntrials = {"9" * 5000}\n[grid]\nn = 1', "needs a sweep"),
     "list as name": ('compute = ["a"]\n[grid]\nn = 1', "compute: got"),

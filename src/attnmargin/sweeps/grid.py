@@ -15,7 +15,7 @@ Settings = dict[str, Any]  # numbers, words, truth values, None, and lists of th
 Grid = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 # Points of one sweep: each is a file.
-_MOST = 10_000_000
+_MOST = 1_000_000
 _NEEDS = "numbers, words, true or false, and lists of these"
 
 
