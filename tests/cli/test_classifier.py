@@ -39,6 +39,9 @@ def test_train_text_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_
     assert "Attention in texts of class 1" in text
     assert text.count('<p class="words">') == 7  # all three of class 0
     assert (record["epochs"], record["train"], record["test"]) == (2, 48, 12)
+    code, out, _ = command(capsys, "train-text", file, *FLAGS, "--epochs", "1", "--positive", "0",
+                           "--json")  # fmt: skip
+    assert (code, json.loads(out)["classes"]) == (0, ["1", "0"])
     code, _, err = command(capsys, "train-text", file, "--device", "nonsense")
     assert (code, "--device: got 'nonsense'" in err) == (2, True)
     code, _, err = command(capsys, "train-text", file, "--test-share", "2")

@@ -26,6 +26,7 @@ _SIZES = ("layers", "heads", "width", "hidden", "length", "dropout")
 @click.command("train-text", cls=Command, resumes="out")
 @click.argument("file", type=INPUT_OR_FOLDER)
 @reading
+@click.option("--positive", help="tell this class from the rest; default: every class")
 @click.option("--vocab", type=INPUT, help="WordPiece vocabulary; default: words of the texts")
 @click.option("--p", type=float, default=1.1, show_default=True, help="of the mirror potential")
 @click.option("--lr", type=float, default=8e-4, show_default=True, help="for the summed loss")
@@ -49,13 +50,14 @@ def train_text(
     file: Path,
     vocab: Path | None,
     share: float,
+    positive: str | None,
     device: str,
     out: Path | None,
     html: Path | None,
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Train a transformer on FILE (two classes of texts) by ℓp mirror descent."""
+    """Train a transformer on FILE (classes of texts) by ℓp mirror descent."""
     from attnmargin.base.device import device_of
     from attnmargin.report.classifier import classifier_record, classifier_sentence
     from attnmargin.report.corpora import corpus_record
@@ -69,6 +71,7 @@ def train_text(
     recipe, target = Recipe(**options), device_of(device)
     with waiting("reading"):
         corpus = read_corpus(file, **how)
+        corpus = corpus if positive is None else corpus.against(positive)
     with progress_bar("training") as progress:
         found = train_corpus(
             corpus, sizes, recipe, vocabulary=vocab, share=share, out=out, device=target,

@@ -31,7 +31,7 @@ from attnmargin.papers.j import chains
 from attnmargin.papers.n import attention as n_attention
 from attnmargin.papers.n import classes
 from attnmargin.papers.p import certified, mirror, rates, starts
-from attnmargin.papers.t import noise
+from attnmargin.papers.t import evidence, noise
 
 _FILES = (
     *(directions, alignment, selections, section5, section7, section9, ranks),
@@ -46,7 +46,7 @@ _FILES = (
     *(h_rates,),
     *(topics, chains),
     *(n_attention, classes),
-    *(noise,),
+    *(evidence, noise),
 )
 
 

@@ -9,6 +9,7 @@ import torch
 
 import attnmargin as am
 from attnmargin.text.batches import Batches
+from attnmargin.text.classifier.corpus_training import train_corpus
 from tests.texts import SMALL, pieces, shape
 
 
@@ -96,3 +97,19 @@ def test_texts_must_fit(tmp_path: Path) -> None:
         )
     with pytest.raises(am.InputError, match="epochs: got 0"):
         am.text.Recipe(epochs=0)
+
+
+def test_three_classes_have_a_softmax() -> None:
+    """The loss of the first epoch, of one batch, is the cross-entropy of three logits."""
+    words, labels = ["good", "fair", "bad"], np.arange(60) % 3
+    corpus = am.text.Corpus([f"film {words[y]} plot" for y in labels], labels, tuple(words))
+    sizes = {"layers": 1, "heads": 1, "width": 12, "hidden": 12, "length": 8, "dropout": 0.0}
+    recipe = am.text.Recipe(p=2.0, lr=1e-2, batch=48, epochs=1)
+    found = train_corpus(corpus, sizes, recipe)
+    assert found.run.model.head.out_features == 3
+    start = am.text.TextClassifier(found.run.model.shape)
+    ids = torch.from_numpy(found.pieces.ids.astype(np.int64)).reshape(len(found.pieces), -1)
+    assert start(ids).shape == (len(found.pieces), 3)
+    assert found.run.history[0]["loss"] == pytest.approx(np.log(3.0), abs=0.5)
+    more = train_corpus(corpus, sizes, am.text.Recipe(p=2.0, lr=1e-2, batch=12, epochs=30))
+    assert more.run.best == 1.0

@@ -5,8 +5,6 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.stats import rankdata
 
 from attnmargin.base.display import Summarised
 from attnmargin.base.seeds import seed_of
@@ -53,6 +51,8 @@ class ModelAgreement(Summarised):
 
     def gaps(self, name: str) -> Floats:
         """Return how much higher the model ranks each token than predicted, from −1 to 1."""
+        from scipy.stats import rankdata
+
         predicted, found = self._compared(name)
         return (rankdata(found) - rankdata(predicted)) / max(len(found), 1)
 
@@ -107,8 +107,10 @@ def _weights(rng: np.random.Generator, n: int, samples: int) -> Floats:
     return np.stack(drawn, 1).astype(float)
 
 
-def _contributions(found: TokenImportance, often: NDArray[np.bool_]) -> list[csr_array]:
+def _contributions(found: TokenImportance, often: NDArray[np.bool_]) -> list[Any]:
     """Return occurrences, attention over its mean, and gradients, texts × tokens each."""
+    from scipy.sparse import csr_array
+
     assert found.run is not None
     model = found.run.model.eval()
     bags = Bags(found.pieces, model.E.device)
@@ -129,7 +131,7 @@ def _contributions(found: TokenImportance, often: NDArray[np.bool_]) -> list[csr
     return [csr_array((x.astype(float), (text, token)), shape=shape) for x in values]
 
 
-def _sums(parts: list[csr_array], labels: NDArray[np.int64], weights: Floats) -> list[Floats]:
+def _sums(parts: list[Any], labels: NDArray[np.int64], weights: Floats) -> list[Floats]:
     """Compute difference, attention and gradient per occurrence in weighted texts, ``(m, B)``."""
     counts, lifted, gradients = (part.T for part in parts)
     seen = np.maximum(counts @ weights, 1e-300)
@@ -142,6 +144,8 @@ def _correlations(difference: Floats, attention: Floats, gradient: Floats) -> tu
 
 
 def _spearman(x: Floats, y: Floats) -> float:
+    from scipy.stats import rankdata
+
     a, b = (rankdata(own) - (len(own) + 1) / 2.0 for own in (x, y))
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 0.0 else 0.0

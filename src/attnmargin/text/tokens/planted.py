@@ -26,7 +26,7 @@ _FLAT = 20.0
 # Deciding words are that frequent: they lie between these ranks, evenly in the logarithm.
 _RANKS = (10, 4000)
 # Log-ratios of the rate in the own class to the overall one: each occurs equally often.
-_STRENGTHS = (0.15, 0.3, 0.6, 1.2)
+STRENGTHS = (0.15, 0.3, 0.6, 1.2)
 # Spread of the logarithm of text lengths.
 _SPREAD = 0.5
 # Syllables of the made-up words; no stemmer changes words that end like this.
@@ -90,7 +90,7 @@ def planted_corpus(
     shares: float | Sequence[float] = 0.5,
     length: int = 80,
     burst: float = 0.2,
-    strengths: Sequence[float] = _STRENGTHS,
+    strengths: Sequence[float] = STRENGTHS,
     seed: int = 0,
 ) -> PlantedCorpus:
     """Draw n texts in which ``deciding`` of the words occur more often in one of the classes.

@@ -20,7 +20,7 @@ _TAG = re.compile(r"</?[A-Za-z!][^<>]*>")
 # Stands for a tag: it separates words, and phrases as well.
 _BREAK = "|"
 # Characters and texts that are split at a time.
-_CHARACTERS, _TEXTS = 1 << 22, 1 << 16
+_CHARACTERS, _TEXTS = 1 << 24, 1 << 16
 _THREADS = 2
 
 
