@@ -56,7 +56,7 @@ def measured(planted: PlantedCorpus) -> dict[str, float | NDArray[np.float64]]:
     shares: dict[str, float | NDArray[np.float64]] = {
         "false": float((found & noise).sum() / max(found.sum(), 1)),
         "found": float(found.sum()),
-        "power": np.array([found[level].mean() for level in levels]),
+        "power": np.array([found[level].mean() if level.any() else np.nan for level in levels]),
     }
     for name, own in covered.items():
         shares[name] = float(own[seen > 0].mean())
