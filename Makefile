@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 # For tests of pages and their scripts, where npm is present.
 NODE := axe-core@4.14.1 typescript@7.0.2
 READY := $(VENV)/ready
+# What the site needs; no more is installed for it where `make setup` has not run.
+SITE := $(if $(wildcard $(READY)),$(READY),$(VENV)/site)
 
-.PHONY: setup demo test lint bench hunt release oldest campaign clean
+.PHONY: setup demo test lint docs bench hunt release oldest campaign clean
 
 setup: $(READY)
 
@@ -17,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
-		--editable ".[plot,graph,text,sklearn,notebook,ray,dask,models,minilm,verify,bench,dev,release]"
+		--editable ".[plot,graph,text,sklearn,notebook,ray,dask,models,minilm,verify,bench,docs,dev,release]"
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
 		--no-deps rxnmapper
 	! command -v npm >/dev/null || npm install --silent --no-save --no-package-lock --no-audit \
@@ -39,6 +41,18 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+$(VENV)/site: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
+		--editable ".[docs,plot,graph,text,sklearn,models]"
+	touch $@
+
+# The site, with the gallery and the tutorials run; warnings are errors, and every link is followed.
+docs: $(SITE)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python docs/extensions/check.py docs/_build/html
 
 bench: setup
 	$(BIN)/python -m benchmarks.frobenius
@@ -70,6 +84,6 @@ campaign: setup
 	$(BIN)/python -m tests.campaigns.kills.run --kills $(KILLS) --seed $(SEED)
 
 clean:
-	rm -rf $(VENV) build dist demo hunt .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo hunt docs/_build docs/gallery docs/learn docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name '__pycache__' -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info

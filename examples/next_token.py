@@ -1,17 +1,22 @@
-"""Read off a graph what attention learns from next-token data, and train to compare.
-
-The data set is small and has a cycle. The example trains one layer of self-attention on it and
-prints its next-token distribution beside the automaton's, which needs no training. Run it:
-
-    python examples/next_token.py
 """
+What comes next: read off a graph, then trained
+===============================================
+
+The data set is small and has a cycle. One layer of self-attention is trained on it; its next-token
+distribution is that of the automaton, which needs no training (paper C).
+"""
+
+from typing import TYPE_CHECKING
 
 import torch
 
 import attnmargin as am
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def main() -> None:
+
+def main() -> "Figure":
     words = ["sun", "rain", "wind", "and"]
     sequences = [["sun", "rain", "and"], ["rain", "sun", "and"], ["sun", "rain", "wind", "and"]]
     labels = ["sun", "rain", "sun"]
@@ -35,7 +40,8 @@ def main() -> None:
         "trained:   "
         + ", ".join(f"{w} {float(p):.4f}" for w, p in zip(prompt, trained, strict=True))
     )
+    return am.plot.graph(graphs, "and")
 
 
 if __name__ == "__main__":
-    main()
+    figure = main()

@@ -1,18 +1,23 @@
-"""Predict which word of your own sentences attention selects, and how sure that is.
+"""
+Which word of your own sentences wins
+=====================================
 
-There are two sentences, each with one query; embeddings have width 4. Run it:
-
-    python examples/predict_words.py [PAGE.html]
+There are two sentences, each with one query; embeddings have width 4. The prediction says which
+word attention selects, and how sure that is. ``predict_words.py PAGE.html`` also writes a page.
 """
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 import attnmargin as am
 from attnmargin.prediction.words import name_tokens
 from attnmargin.report.pages.prediction import write_prediction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SENTENCES = (["service", "was", "friendly"], ["room", "was", "noisy"])
 QUERIES = ("service", "room")
@@ -26,7 +31,7 @@ EMBEDDINGS = {  # the first coordinate says how good a word is
 }
 
 
-def main() -> None:
+def main() -> "Figure":
     E = {word: torch.tensor(row, dtype=torch.float64) for word, row in EMBEDDINGS.items()}
     X = torch.stack([torch.stack([E[word] for word in row]) for row in SENTENCES])
     z = torch.stack([E[word] for word in QUERIES])
@@ -40,10 +45,11 @@ def main() -> None:
     result = am.confirm(prediction)
     agreement = float(result.correlation[-1])
     print(f"training agrees: {bool(result.agrees)}, correlation {agreement:.5f}")
+    words = name_tokens(data, [list(row) for row in SENTENCES])
     if len(sys.argv) > 1:
-        words = name_tokens(data, [list(row) for row in SENTENCES])
         print(write_prediction(Path(sys.argv[1]), prediction, words, result))
+    return am.plot.tokens(prediction, sequence=0, words=words, confirmation=result)
 
 
 if __name__ == "__main__":
-    main()
+    figure = main()

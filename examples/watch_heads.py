@@ -1,20 +1,25 @@
-"""Watch the heads of a small GPT while it trains: do they turn to their max-margin direction?
+"""
+Watch the heads of a small GPT while it trains
+==============================================
 
-The text is a small language with agreement: "the cats near the dog run ." ends in the verb that
-agrees with the first noun. Needs transformers and matplotlib (extras models and plot). Run it:
-
-    python examples/watch_heads.py heads.png
+Do its heads turn to their max-margin direction? The text is a small language with agreement: "the
+cats near the dog run ." ends in the verb that agrees with the first noun. Needs the extras
+``models`` and ``plot``; ``watch_heads.py heads.png`` saves the picture.
 """
 
 import sys
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import attnmargin as am
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NOUNS = ("cat", "dog", "bird", "child", "king", "friend")
 VERBS = ("run", "sleep", "sing", "wait")
@@ -62,7 +67,7 @@ def train(steps: int, every: int) -> tuple[am.models.Watch, am.models.Heads]:
     return watch, am.models.read_heads(model, shown)
 
 
-def main() -> None:
+def main() -> "Figure":
     torch.set_num_threads(1)  # the model is small
     watch, heads = train(steps=1000, every=100)
     for name in ("efficiency", "cosine"):
@@ -75,9 +80,11 @@ def main() -> None:
         )
     subject = [(i, 4, 1) for i in range(16)]  # the last word before the verb asks for the subject
     print(am.models.wanted_selection(list(heads), subject))
+    figure = am.plot.watch(watch)
     if len(sys.argv) > 1:
-        am.plot.watch(watch).savefig(Path(sys.argv[1]), dpi=110)
+        figure.savefig(Path(sys.argv[1]), dpi=110)
+    return figure
 
 
 if __name__ == "__main__":
-    main()
+    figure = main()

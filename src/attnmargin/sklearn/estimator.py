@@ -47,7 +47,7 @@ class MaxMarginAttention(ClassifierMixin, BaseEstimator):
     Attributes:
         W_: weights ``(d, d)``.
         margin_: ``1/‖W_‖``, the margin of the direction ``W_/‖W_‖``.
-        support_tokens_: bool ``(n, T)``, the tokens whose row is tight: they determine W_.
+        support_tokens_: bool ``(n, T)``, the tokens whose row is tight: they determine ``W_``.
         support_: int ``(s,)``, the sequences that have such tokens.
         classes_: token positions ``0, …, T − 1``.
         status_: "optimal", or "inaccurate" after a ConvergenceWarning.
