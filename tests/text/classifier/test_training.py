@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import attnmargin as am
+from attnmargin.base.seeds import seed_of
 from attnmargin.text.batches import Batches
 from attnmargin.text.classifier.corpus_training import train_corpus
 from tests.texts import SMALL, pieces, shape
@@ -113,3 +114,26 @@ def test_three_classes_have_a_softmax() -> None:
     assert found.run.history[0]["loss"] == pytest.approx(np.log(3.0), abs=0.5)
     more = train_corpus(corpus, sizes, am.text.Recipe(p=2.0, lr=1e-2, batch=12, epochs=30))
     assert more.run.best == 1.0
+
+
+def test_decay_shrinks_keys_and_queries_alone() -> None:
+    """One step: the others move as without decay."""
+    data = pieces(20)
+    models = []
+    for decay in (0.0, 5.0):
+        recipe = am.text.Recipe(p=2.0, lr=0.01, batch=20, epochs=1, parts=1, decay=decay)
+        models.append(am.text.train_text(data, data, shape(data), recipe).model)
+    torch.manual_seed(seed_of("text model", base=0))
+    start = am.text.TextClassifier(shape(data), data.vocabulary.index("[PAD]"))
+    plain, decayed = (dict(model.named_parameters()) for model in models)
+    for name, weights in start.named_parameters():
+        expected = plain[name].detach().clone()
+        if name.endswith("inner.weight"):
+            keys = 2 * len(expected) // 3
+            expected[:keys] -= 0.05 * weights.detach()[:keys]
+        torch.testing.assert_close(decayed[name].detach(), expected, rtol=0, atol=1e-7)
+
+
+def test_decay_has_limits() -> None:
+    with pytest.raises(am.InputError, match="decay: got 100"):
+        am.text.Recipe(lr=0.01, decay=100.0)

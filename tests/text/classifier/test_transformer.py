@@ -104,3 +104,18 @@ def test_packed_texts_are_classified_alike() -> None:
 def test_bad_shapes_get_one_sentence(change: dict[str, float], words: str) -> None:
     with pytest.raises(am.InputError, match=words):
         am.text.Shape(10, **{**SMALL, **change})  # type: ignore[arg-type]
+
+
+def test_factors_give_the_logits_of_every_head() -> None:
+    torch.manual_seed(0)
+    model = am.text.TextClassifier(
+        am.text.Shape(vocabulary=20, layers=2, heads=2, width=8, hidden=16)
+    )
+    model = model.double()
+    x = torch.randn(1, 5, 8, dtype=torch.float64)
+    K, Q = model.factors()
+    assert K.shape == Q.shape == (2, 2, 8, 4)
+    for k, block in enumerate(model.blocks):
+        assert isinstance(block, Block)
+        logits = x.unsqueeze(1) @ Q[k] @ K[k].mT @ x.unsqueeze(1).mT / 2.0
+        torch.testing.assert_close(torch.softmax(logits, -1), block.attention.weights(x, None))
