@@ -29,7 +29,7 @@ def test_graphs_are_written_with_right_numbers() -> None:
 def test_corpora_are_refused_with_right_numbers(tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     path.write_text("text,label\nx,1\ny,1\n")
-    with pytest.raises(am.InputError, match=r"with 1 class \(1\); needs 2 to 100 classes"):
+    with pytest.raises(am.InputError, match=r"with 1 class \(1\); needs the column of the labels"):
         am.text.read_corpus(path)
     alone = am.text.Corpus(["x"], np.array([1]), ("0", "1"))
     with pytest.raises(am.InputError, match=r"got 1 text; needs enough to train and to test"):

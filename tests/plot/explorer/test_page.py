@@ -111,7 +111,8 @@ def test_play_steps_and_the_slider(path: Path, visit: Visiting) -> None:
     assert _step(own) == 0
     slider = own.page.locator(".player input").first
     slider.fill("4")
-    assert _step(own) == 9999
+    own.page.wait_for_function("""
+        document.querySelector('.player output').textContent.replace(',', '') === '9999'""")
     frames = own.page.evaluate("attnmargin.frames(9999).map((f) => [f.step, [...f.W]])")
     run = am.train(state_data(_state(own)), steps=9999, record=9999)
     W = torch.tensor(frames[0][1], dtype=torch.float64).reshape(2, 2)

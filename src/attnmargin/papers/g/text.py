@@ -24,8 +24,8 @@ from attnmargin.text.pieces import Pieces, word_pieces
 from attnmargin.training.measures import imbalance, nuclear_excess
 
 _LAYERS, _HEADS, _WIDTH = 1, 4, 32
-_REVIEWS, _WORDS, _EPOCHS, _RATE = 1000, 40, 10, 0.01
-_DECAYS = {"none": 0.0, "decay": 2.0}
+_REVIEWS, _WORDS, _EPOCHS, _RATE, _BATCH = 2500, 40, 25, 0.03, 10
+_DECAYS = {"none": 0.0, "decay": 0.02}
 _BOTH = {"none": "without decay", "decay": "with decay of W_K and W_Q"}
 
 
@@ -45,18 +45,17 @@ def _pieces(folder: Path) -> tuple[Pieces, Pieces]:
 def _run(task: Task) -> Arrays:
     assert task.data is not None
     train, test = _pieces(task.data)
-    shape = Shape(len(train.vocabulary), _LAYERS, _HEADS, _WIDTH, 2 * _WIDTH)
+    shape = Shape(len(train.vocabulary), _LAYERS, _HEADS, _WIDTH, 2 * _WIDTH, dropout=0.0)
     found: dict[str, list[np.ndarray]] = {"singular": [], "excess": [], "imbalance": [], "test": []}
     for trial in range(task.trials):
-        recipe = Recipe(p=2.0, lr=_RATE, batch=50, epochs=_EPOCHS, stop=2.0, parts=1,
+        recipe = Recipe(p=2.0, lr=_RATE, batch=_BATCH, epochs=_EPOCHS, stop=2.0, parts=1,
                         seed=task.seed + trial, decay=task.settings["decay"])  # fmt: skip
         run = train_text(train, test, shape, recipe)
         K, Q = (part.detach().double() for part in run.model.factors())
         singular = torch.linalg.svdvals(K @ Q.mT)[..., : _WIDTH // _HEADS]
-        nuclear = singular.sum(-1)
         found["singular"].append(singular.flatten(0, 1).numpy())
-        found["excess"].append((nuclear_excess(K, Q) / nuclear).flatten().numpy())
-        found["imbalance"].append((imbalance(K, Q) / nuclear).flatten().numpy())
+        found["excess"].append(nuclear_excess(K, Q).flatten().numpy())
+        found["imbalance"].append(imbalance(K, Q).flatten().numpy())
         found["test"].append(np.array([row["test"] for row in run.history]))
         task.progress(trial + 1, task.trials)
     return {name: np.stack(parts) for name, parts in found.items()}
@@ -76,9 +75,9 @@ def _claims(results: Results) -> list[Claim]:
     ranks = [effective_rank(arrays["singular"]).ravel() for arrays in (plain, own)]
     return [
         more_than("effective rank per head without decay, less that with it", ranks[0], ranks[1]),
-        more_than("‖KᵀK − QᵀQ‖/‖K Qᵀ‖_* without decay, less that with it",
+        more_than("‖KᵀK − QᵀQ‖ per head without decay, less that with it",
                   plain["imbalance"].ravel(), own["imbalance"].ravel()),
-        more_than("(½(‖K‖² + ‖Q‖²) − ‖K Qᵀ‖_*)/‖K Qᵀ‖_* without decay, less that with it",
+        more_than("½(‖K‖² + ‖Q‖²) − ‖K Qᵀ‖_* per head without decay, less that with it",
                   plain["excess"].ravel(), own["excess"].ravel()),
         at_most("effective rank per head with decay, over that without, mean",
                 mean_of(ranks[1] / ranks[0]), 0.8),
@@ -96,6 +95,8 @@ def _measurements(results: Results) -> list[Measurement]:
                         float(effective_rank(own["singular"]).mean())),
             Measurement(f"{words}: singular values above 10 % of the largest, mean",
                         float((share > 0.1).sum(-1).mean())),
+            Measurement(f"{words}: ‖K Qᵀ‖_* per head, mean", float(own["singular"].sum(-1).mean())),
+            Measurement(f"{words}: ‖KᵀK − QᵀQ‖ per head, mean", float(own["imbalance"].mean())),
             Measurement(f"{words}: test accuracy at the end, mean",
                         float(own["test"][:, -1].mean())),
         ]  # fmt: skip

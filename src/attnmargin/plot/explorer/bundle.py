@@ -11,6 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from attnmargin.plot.styles import short_style
+
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:(?:async )?function|const|class) (\w+|\[[^\]]*\])", re.MULTILINE)
 _WORD = re.compile(r"^export (?:\{\};\n)?", re.MULTILINE)
@@ -46,7 +48,7 @@ def asset(name: str) -> str:
 
 def styles() -> str:
     """Return the style sheets of the explorer as one text."""
-    return " ".join("".join(map(asset, _STYLES)).split())
+    return short_style("".join(map(asset, _STYLES)))
 
 
 def tour_steps() -> list[dict[str, Any]]:

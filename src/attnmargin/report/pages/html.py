@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.files import write_whole
+from attnmargin.plot.styles import short_style
 
 
 def page(title: str, body: str, style: str = "") -> str:
     """Build a self-contained page, which loads nothing from elsewhere."""
     sheet = (files("attnmargin.report.pages") / "page.css").read_text("utf-8") + style
-    look = " ".join(sheet.split())
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{look}</style></head>"
+        f"<title>{escape(title)}</title><style>{short_style(sheet)}</style></head>"
         '<body><a class="skip" href="#main">Skip to the content</a>'
         f'<main id="main" tabindex="-1"><h1>{escape(title)}</h1>{body}</main></body></html>\n'
     )
