@@ -122,7 +122,8 @@ def _pictures(results: Results) -> list[Picture]:
     )
     panels = [
         Panel(title="decay makes heads low-rank", axes=("place of the singular value",
-              "share of the largest"), series=spectra, limits=(0.0, 1.05)),
+              "share of the largest"),
+              series=spectra, logarithmic=(False, True)),
         Panel(title="test accuracy", axes=("epoch", "share of reviews"), series=tests),
     ]  # fmt: skip
     return [Picture(name="text", caption=caption, panels=panels, columns=2)]
