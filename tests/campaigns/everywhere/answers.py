@@ -15,8 +15,9 @@ from typing import Any
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _PACKAGES = ("torch", "numpy", "scipy", "numba", "mpmath")
-PARTS = ("draws", "solutions", "large", "margins", "classes", "training", "predictions", "paths",
-         "selections", "graphs", "importance", "classifier")  # fmt: skip
+PARTS = ("draws", "feasible", "mixed", "degenerate", "equalities", "large", "margins", "classes",
+         "training", "predictions", "paths", "selections", "graphs", "importance",
+         "classifier")  # fmt: skip
 
 
 def versions(without: list[str]) -> dict[str, str]:

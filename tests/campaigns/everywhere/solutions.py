@@ -19,14 +19,24 @@ def optimal(data: am.AttentionData) -> am.MarginProblem:
     return am.token_problem(data.X, data.z, am.optimal_tokens(data), data.mask)
 
 
-def solutions(place: Place) -> Answers:
-    """Solve problems of every kind in every norm."""
-    found: Answers = {}
-    for name, make in PROBLEMS.items():
-        for norm in NORMS:
-            answers = place.asked(_solver(norm), make(place.trials))
-            found |= named(f"solve {name} {norm}", answers)
-    return found
+def feasible(place: Place) -> Answers:
+    """Solve problems that are feasible, in every norm."""
+    return _solved(place, "feasible")
+
+
+def mixed(place: Place) -> Answers:
+    """Solve problems of which about half are infeasible."""
+    return _solved(place, "mixed")
+
+
+def degenerate(place: Place) -> Answers:
+    """Solve problems of small whole numbers."""
+    return _solved(place, "degenerate")
+
+
+def equalities(place: Place) -> Answers:
+    """Solve problems that select sets."""
+    return _solved(place, "equalities")
 
 
 def large(place: Place) -> Answers:
@@ -65,6 +75,14 @@ def classes(place: Place) -> Answers:
             return _solver(norm)(am.class_problem(x, y, 3))
 
         found |= named(f"classes {norm}", place.asked(ask, x, y))
+    return found
+
+
+def _solved(place: Place, kind: str) -> Answers:
+    found: Answers = {}
+    for norm in NORMS:
+        answers = place.asked(_solver(norm), PROBLEMS[kind](place.trials))
+        found |= named(f"solve {kind} {norm}", answers)
     return found
 
 

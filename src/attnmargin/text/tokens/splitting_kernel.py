@@ -89,7 +89,7 @@ def split(
                         break
                     c = _APOSTROPHE
                 stored[b] = c
-                h = (h * 33 + c) & 0x7FFFFFFFFFFF
+                h = (h * 33 + np.int64(c)) & 0x7FFFFFFFFFFF
                 b += 1
                 i += 1
             h ^= h >> 15
