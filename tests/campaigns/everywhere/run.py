@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def main() -> int:
     parser.add_argument("--file", action="append", default=[], metavar="NAME=FILES")
     parser.add_argument("--folder", type=Path, help="keep the answers here")
     parser.add_argument("--small", action="store_true", help="a smaller battery, saved nowhere")
+    parser.add_argument("--jobs", type=int, default=1, help="settings that answer at a time")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         rows = _rows(given, given.folder or Path(temporary))
@@ -77,23 +79,23 @@ def _rows(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     size = ["--small"] if given.small else []
     reference = answers(folder, REFERENCE, [*SETTINGS[REFERENCE], *size])
+    plain = " ".join(["python", *PROGRAM])
     rows: dict[str, Any] = {}
 
     def add(name: str, command: str, *own: Path) -> None:
         rows[name] = row(reference, list(own), command)
         print(f"{name}: {_words(rows[name])}", flush=True)
 
-    plain = " ".join(["python", *PROGRAM])
-    for name in given.setting or SETTINGS:
-        words = SETTINGS[name]
-        add(name, f"{plain} {shlex.join(words)}", answers(folder, name, [*words, *size]))
-    for pair in given.environment:
-        name, _, python = pair.partition("=")
-        own = answers(folder, name, ["--threads", "1", *size], python)
-        add(name, f"{plain} --threads 1", own)
+    asked = [(name, SETTINGS[name], "") for name in given.setting or SETTINGS]
+    pairs = [pair.partition("=") for pair in given.environment]
+    asked += [(name, SETTINGS[REFERENCE], python) for name, _, python in pairs]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        files = pool.map(lambda own: answers(folder, own[0], [*own[1], *size], own[2]), asked)
+        for (name, words, _), file in zip(asked, files, strict=True):
+            add(name, f"{plain} {shlex.join(words)}", file)
     for pair in given.file:
-        name, _, files = pair.partition("=")
-        add(name, plain, *map(Path, files.split(",")))
+        name, _, own = pair.partition("=")
+        add(name, plain, *map(Path, own.split(",")))
     return rows
 
 
