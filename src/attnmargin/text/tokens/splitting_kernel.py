@@ -82,14 +82,14 @@ def split(
             a = bounds[count]
             b, h = a, 5381
             while i < end:
-                c = letter[text[i]]
+                c = int(letter[text[i]])
                 if c == 0:
                     inner = text[i] == _APOSTROPHE and i + 1 < end and letter[text[i + 1]] != 0
                     if not inner:
                         break
                     c = _APOSTROPHE
                 stored[b] = c
-                h = (h * 33 + np.int64(c)) & 0x7FFFFFFFFFFF
+                h = (h * 33 + c) & 0x7FFFFFFFFFFF
                 b += 1
                 i += 1
             h ^= h >> 15
