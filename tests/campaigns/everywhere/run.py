@@ -69,30 +69,33 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         rows = _rows(given, given.folder or Path(temporary))
-    if not given.small:
-        _save(rows)
     return int(any(own["wrong"] for own in rows.values()))
 
 
 def _rows(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    size = ["--small"] if given.small else []
-    reference = answers(folder, REFERENCE, [*SETTINGS[REFERENCE], *size])
-    plain = " ".join(["python", *PROGRAM])
+    plain, size = " ".join(["python", *PROGRAM]), ["--small"] if given.small else []
+    asked = {name: (SETTINGS[name], "") for name in (REFERENCE, *(given.setting or SETTINGS))}
+    for pair in given.environment:
+        name, _, python = pair.partition("=")
+        asked[name] = SETTINGS[REFERENCE], python
     rows: dict[str, Any] = {}
 
     def add(name: str, command: str, *own: Path) -> None:
         rows[name] = row(reference, list(own), command)
         print(f"{name}: {_words(rows[name])}", flush=True)
+        if not given.small:
+            _save(rows)
 
-    asked = [(name, SETTINGS[name], "") for name in given.setting or SETTINGS]
-    pairs = [pair.partition("=") for pair in given.environment]
-    asked += [(name, SETTINGS[REFERENCE], python) for name, _, python in pairs]
     with ThreadPoolExecutor(given.jobs) as pool:
-        files = pool.map(lambda own: answers(folder, own[0], [*own[1], *size], own[2]), asked)
-        for (name, words, _), file in zip(asked, files, strict=True):
-            add(name, f"{plain} {shlex.join(words)}", file)
+        files = {
+            name: pool.submit(answers, folder, name, [*words, *size], python)
+            for name, (words, python) in asked.items()
+        }
+        reference = files[REFERENCE].result()
+        for name, (words, _) in asked.items():
+            add(name, f"{plain} {shlex.join(words)}", files[name].result())
     for pair in given.file:
         name, _, own = pair.partition("=")
         add(name, plain, *map(Path, own.split(",")))
