@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 # What the site needs; no more is installed for it where `make setup` has not run.
 SITE := $(if $(wildcard $(READY)),$(READY),$(VENV)/site)
 
-.PHONY: setup demo test lint docs bench hunt release oldest campaign clean
+.PHONY: setup demo test lint docs bench hunt fuzz release oldest campaign clean
 
 setup: $(READY)
 
@@ -70,6 +70,10 @@ SEED ?= 0
 hunt: setup
 	$(BIN)/python -m tests.hunt.run --minutes $(MINUTES) --cases $(CASES) --seed $(SEED) --out hunt
 
+# Files that are damaged or hostile, MINUTES for each reader; defects and their inputs lie in fuzz/.
+fuzz: setup
+	$(BIN)/python -m tests.campaigns.fuzz.run --minutes $(MINUTES) --seed $(SEED) --out fuzz --json fuzz/fuzz.json
+
 # Wheel, sdist and bills of materials in dist/, tried in clean environments.
 release: setup
 	$(BIN)/python -m tests.release.run
@@ -84,6 +88,6 @@ campaign: setup
 	$(BIN)/python -m tests.campaigns.kills.run --kills $(KILLS) --seed $(SEED)
 
 clean:
-	rm -rf $(VENV) build dist demo hunt docs/_build docs/gallery docs/learn docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo hunt fuzz docs/_build docs/gallery docs/learn docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name '__pycache__' -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info

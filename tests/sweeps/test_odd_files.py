@@ -57,6 +57,32 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_no_file_of_a_sweep_holds_a_pickle(tmp_path: Path) -> None:
+    """Processes send each other pickles, but none of them stays on the disk."""
+    found = am.sweep(_both, {"x": [1, 2, 3]}, out=tmp_path, jobs=2)
+    assert (len(found.done), len(found.failed)) == (2, 1)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".json", ".npz"}
+    for path in files:
+        if path.suffix == ".json":
+            json.loads(path.read_text())
+            continue
+        with np.load(path, allow_pickle=False) as stored:
+            assert all(stored[name].dtype.kind in "fU" for name in stored.files)
+
+
+def test_what_is_no_array_is_never_written(tmp_path: Path) -> None:
+    with pytest.raises(am.InputError, match="objects for 'a'; needs numbers, words or truth"):
+        write_npz(tmp_path / "x.npz", {"a": np.array([{}])})
+    assert not list(tmp_path.iterdir())
+
+
+def _both(x: int) -> dict[str, Any]:
+    if x == 2:
+        raise ValueError("no")
+    return {"value": x * 0.5, "word": "a"}
+
+
 PLANS: dict[str, Any] = {
     "null": None,
     "infinite": {"name": "f", "points": [{"x": 1}], "trials": float("inf"), "seed": 0},

@@ -101,6 +101,17 @@ def check_place(path: str | Path, argument: str) -> Path:
     return target
 
 
+def own_place(folder: str | Path, name: str) -> Path:
+    """Return where a file of our naming lies in a folder, or raise InputError if a link is there.
+
+    A link in a folder that somebody else made would let us overwrite what it points to.
+    """
+    path = Path(folder) / name
+    if path.is_symlink():
+        raise InputError("out", f"{path!s:.200}, which is a link", "a folder of plain files")
+    return path
+
+
 def _unwritable(error: Exception, path: Path, argument: str) -> InputError:
     reason = getattr(error, "strerror", None) or error
     return InputError(argument, f"{path!s:.200} ({reason})", "a folder to write to")

@@ -29,6 +29,10 @@ def write_npz(path: str | Path, arrays: Arrays, *, sync: bool = True) -> Path:
         name: value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
         for name, value in arrays.items()
     }
+    for name, array in plain.items():
+        if array.dtype.hasobject:  # numpy would write a pickle
+            got = f"objects for {name!r:.80}"
+            raise InputError("arrays", got, "numbers, words or truth values")
     small = sum(array.nbytes for array in plain.values()) < most_bytes(0) // 2
     save = np.savez_compressed if small else np.savez
     return write_whole(path, lambda stream: save(stream, **plain), sync=sync)

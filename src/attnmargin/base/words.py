@@ -1,4 +1,17 @@
-"""Counts in words."""
+"""Counts in words, and characters that files may hold."""
+
+import re
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def allowed(text: str) -> str:
+    r"""Replace characters that neither XML nor a page may hold by U+FFFD.
+
+    >>> allowed("naïve\x00") == "naïve\ufffd"
+    True
+    """
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

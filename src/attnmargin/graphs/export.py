@@ -1,18 +1,16 @@
 """Export of graphs to networkx and GraphML."""
 
-import re
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnmargin.base.errors import MissingPackageError
 from attnmargin.base.files import write_whole
+from attnmargin.base.words import allowed
 from attnmargin.graphs.collection import TokenGraphs
 
 if TYPE_CHECKING:
     import networkx
-
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_networkx(graphs: TokenGraphs) -> "networkx.DiGraph[Any]":
@@ -42,7 +40,7 @@ def to_graphml(graphs: TokenGraphs, path: str | Path) -> Path:
 
     plain = networkx.relabel_nodes(graph, {node: f"{node[0]}:{node[1]}" for node in graph})
     for _, words in plain.nodes(data=True):
-        words |= {name: _FORBIDDEN.sub("\ufffd", words[name]) for name in ("last", "token")}
+        words |= {name: allowed(words[name]) for name in ("last", "token")}
     stream = BytesIO()
     networkx.write_graphml_xml(plain, stream)
     return write_whole(path, lambda file: file.write(stream.getvalue()))

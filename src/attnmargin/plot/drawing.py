@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from attnmargin.base.errors import MissingPackageError
-from attnmargin.plot.labels import boxes_along, letters, place_names
+from attnmargin.plot.labels import boxes_along, letters, place_names, shortened
 from attnmargin.plot.panels import COLOURS, INK, Panel, Picture, Series
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ _STYLE: dict[str, Any] = {
 }
 _STAR, _DOT, _RING = 14.0, 4.0, 12.0  # marker sizes, in points
 _TICK = 6.0  # width of a letter in tick labels, in points
+# Letters of names, of those on end, of a line of text, and of a caption: more would leave no room.
+_NAME, _TURNED, _TEXT, _CAPTION = 40, 24, 90, 600
 # Approximate share of a panel that ticks and titles leave for the axes.
 _INSIDE = (0.8, 0.76)
 
@@ -38,7 +40,8 @@ def draw_picture(picture: Picture) -> "Figure":
     columns = min(picture.get("columns", 3), count)
     rows = -(-count // columns)
     width, height = picture.get("size", _SIZE)
-    caption = textwrap.fill(picture["caption"], int(14.5 * width * columns))
+    words = shortened(picture["caption"], _CAPTION)
+    caption = textwrap.fill(words, int(14.5 * width * columns))
     below = 0.22 * (caption.count("\n") + 1) if caption else 0.0
     with rc_context(_STYLE):
         figure = figure_class(
@@ -77,9 +80,10 @@ def _matplotlib() -> tuple[Any, Any]:
 
 
 def _draw_panel(axes: Any, panel: Panel, size: tuple[float, float]) -> None:
-    axes.set_title(panel["title"], fontsize=10, parse_math=False)
-    axes.set_xlabel(panel["axes"][0], parse_math=False)
-    axes.set_ylabel(panel["axes"][1], parse_math=False)
+    title, along, up = (shortened(words, _TEXT) for words in (panel["title"], *panel["axes"]))
+    axes.set_title(title, fontsize=10, parse_math=False)
+    axes.set_xlabel(along, parse_math=False)
+    axes.set_ylabel(up, parse_math=False)
     _frame(axes, panel)
     for k, series in enumerate(panel["series"]):
         if series["kind"] == "bar":
@@ -120,11 +124,13 @@ def _finish(axes: Any, panel: Panel, wide: float) -> None:
     """Set ticks, grid and legend; the axes are ``wide`` typographic points wide."""
     if "ticks" in panel:
         narrow = sum(_TICK * (letters(tick) + 1) for tick in panel["ticks"]) > wide
-        axes.set_xticks(range(len(panel["ticks"])), panel["ticks"], rotation=90 if narrow else 0)
+        names = [shortened(tick, _TURNED if narrow else _NAME) for tick in panel["ticks"]]
+        axes.set_xticks(range(len(names)), names, rotation=90 * narrow, parse_math=False)
     elif _whole(panel):
         axes.locator_params(axis="x", integer=True)
     if "ticks_up" in panel:
-        axes.set_yticks(range(len(panel["ticks_up"])), panel["ticks_up"])
+        names = [shortened(tick, _NAME) for tick in panel["ticks_up"]]
+        axes.set_yticks(range(len(names)), names, parse_math=False)
         axes.invert_yaxis()
     if panel.get("bare"):
         axes.set_axis_off()
@@ -136,6 +142,7 @@ def _finish(axes: Any, panel: Panel, wide: float) -> None:
         place: dict[str, Any] = _room_above(axes) if bars else {}
         legend = axes.legend(fontsize=8 if len(names) <= 3 else 7, frameon=False, **place)
         for text in legend.get_texts():
+            text.set_text(shortened(text.get_text(), _NAME))
             text.set_parse_math(False)
 
 
@@ -215,8 +222,9 @@ def _ends(series: Series) -> tuple[Any, Any]:
 
 
 def _text(axes: Any, series: Series, colour: str) -> None:
-    axes.text(float(series["x"][0]), float(series["y"][0]), series["name"], ha="center",
-              va="center", zorder=3, parse_math=False)  # fmt: skip
+    word = shortened(series["name"], _NAME)
+    axes.text(float(series["x"][0]), float(series["y"][0]), word, ha="center", va="center",
+              zorder=3, parse_math=False)  # fmt: skip
 
 
 def _box(axes: Any, series: Series, colour: str) -> None:
@@ -229,7 +237,7 @@ def _box(axes: Any, series: Series, colour: str) -> None:
         FancyBboxPatch((left, low), right - left, high - low, boxstyle=style, fc="white",
                        ec=colour, lw=1.0, zorder=2.5)
     )  # fmt: skip
-    axes.text((left + right) / 2, (low + high) / 2, series["name"], ha="center",
+    axes.text((left + right) / 2, (low + high) / 2, shortened(series["name"], _NAME), ha="center",
               va="center_baseline", fontsize=9, zorder=3, parse_math=False)  # fmt: skip
 
 
@@ -255,7 +263,7 @@ def _names(axes: Any, series: Series, panel: Panel, size: tuple[float, float]) -
     wide, high = (72 * share * length for share, length in zip(_INSIDE, size, strict=True))
     if panel.get("square"):
         wide = high = min(wide, high)
-    points, words = _places(series), series.get("labels", [])
+    points, words = _places(series), [shortened(name, _NAME) for name in series.get("labels", [])]
     axes.get_xlim()  # autoscale first: it changes transData
 
     def within(own: Any) -> Any:

@@ -1,6 +1,6 @@
 """Lengths of names, and readable positions for them beside their points."""
 
-from itertools import product
+from itertools import accumulate, product
 from unicodedata import combining, east_asian_width
 
 import numpy as np
@@ -32,8 +32,8 @@ def shortened(name: str, most: int) -> str:
     """
     if letters(name) <= most:
         return name
-    ends = (k for k in range(len(name), -1, -1) if letters(name[:k]) < most)
-    return f"{name[: next(ends)]}…"
+    widths = accumulate(map(letters, name), initial=0)
+    return f"{name[: sum(width < most for width in widths) - 1]}…"
 
 
 def place_names(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnmargin.base.files import make_folder, write_whole
+from attnmargin.base.files import make_folder, own_place, write_whole
 from attnmargin.plot.drawing import draw_picture, save
 from attnmargin.plot.sweeps import sweep_picture
 from attnmargin.report.numbers import number
@@ -34,12 +34,13 @@ def sweep_record(sweep: Sweep) -> dict[str, Any]:
 def write_sweep(sweep: Sweep, folder: str | Path) -> list[Path]:
     """Write ``table.csv``, and with pyarrow ``table.parquet``, with matplotlib ``picture.png``."""
     folder, table = make_folder(folder, "out"), sweep.table()
-    files = [write_table(table, folder / "table.csv")]
+    files = [write_table(table, own_place(folder, "table.csv"))]
     if find_spec("pyarrow"):
-        files.append(write_table(table, folder / "table.parquet"))
+        files.append(write_table(table, own_place(folder, "table.parquet")))
     if find_spec("matplotlib"):
         figure = draw_picture(sweep_picture(sweep))
-        files.append(write_whole(folder / "picture.png", partial(save, figure, "png")))
+        place = own_place(folder, "picture.png")
+        files.append(write_whole(place, partial(save, figure, "png")))
     return files
 
 

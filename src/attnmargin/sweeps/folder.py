@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import make_folder, read_whole, write_whole
+from attnmargin.base.files import make_folder, own_place, read_whole, write_whole
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.sweeps.grid import Settings, as_text, fingerprint, plain
 from attnmargin.version import VERSION
@@ -69,7 +69,7 @@ class Folder:
             if (old.name, old.trials, old.seed) != (plan.name, plan.trials, plan.seed):
                 got = f"{self.path}, which holds a sweep of {_about(old)}, not {_about(plan)}"
                 raise InputError("out", got, "a folder of its own for every sweep")
-        write_whole(self.plan_file, lambda stream: stream.write(text.encode()))
+        write_whole(own_place(self.path, "sweep.json"), lambda stream: stream.write(text.encode()))
 
     def read_plan(self) -> Plan:
         """Read the plan of the sweep in this folder."""
@@ -102,7 +102,8 @@ class Folder:
         make_folder(self.point(mark).parent, "out")
         # Not synchronised: waiting for the disk takes as long as many a point, and a file that a
         # power failure cut short is not finished.
-        write_npz(self.point(mark), {**arrays, **own}, sync=False)
+        place = own_place(self.point(mark).parent, f"{mark}.npz")
+        write_npz(place, {**arrays, **own}, sync=False)
         self.failure(mark).unlink(missing_ok=True)
 
     def read_point(self, mark: str) -> dict[str, NDArray[Any]]:
@@ -114,7 +115,8 @@ class Folder:
         make_folder(self.failure(mark).parent, "out")
         record = {"settings": settings, "why": why, "trace": trace}
         text = json.dumps(record, ensure_ascii=False, indent=1)
-        write_whole(self.failure(mark), lambda stream: stream.write(text.encode(errors="replace")))
+        place = own_place(self.failure(mark).parent, f"{mark}.json")
+        write_whole(place, lambda stream: stream.write(text.encode(errors="replace")))
 
     def why(self, mark: str) -> str | None:
         """Return why a point failed, or None if it did not."""

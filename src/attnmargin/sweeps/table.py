@@ -3,10 +3,14 @@
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 from attnmargin.base.errors import InputError, MissingPackageError
 from attnmargin.base.files import write_whole
 from attnmargin.sweeps.sweep import Table
+
+# With what a formula begins, in one spreadsheet or another.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_table(table: Table, path: str | Path) -> Path:
@@ -22,12 +26,20 @@ def write_table(table: Table, path: str | Path) -> Path:
 
 
 def _write_csv(table: Table, path: Path) -> Path:
-    """Write numbers with all their digits, so that they are read back as they were."""
+    """Write numbers with all their digits, so that they are read back as they were.
+
+    Words that a spreadsheet would take for a formula get an apostrophe.
+    """
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
+    writer = csv.writer(text)  # ends lines by \r\n, so that a word with either is quoted
+    writer.writerow(map(_inert, table))
+    columns = (map(_inert, column.tolist()) for column in table.values())
+    writer.writerows(zip(*columns, strict=True))
     return write_whole(path, lambda stream: stream.write(text.getvalue().encode(errors="replace")))
+
+
+def _inert(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
 
 
 def _write_parquet(table: Table, path: Path) -> Path:

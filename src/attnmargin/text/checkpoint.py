@@ -11,7 +11,7 @@ from typing import Any, Self, final
 from torch import Tensor
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import make_folder, write_whole
+from attnmargin.base.files import make_folder, own_place, write_whole
 from attnmargin.base.safetensors import read_notes, read_tensors, write_tensors
 from attnmargin.base.temporary import lock
 
@@ -55,7 +55,7 @@ class Checkpoint:
             if self._epochs_ahead(record):
                 return
             text = json.dumps(record, indent=1)
-            write_tensors(self.path, tensors, {"run": text})
+            write_tensors(own_place(self.folder, self.path.name), tensors, {"run": text})
             self._copy(text)
 
     def load(self, own: Record) -> tuple[dict[str, Tensor], History] | None:
@@ -110,7 +110,7 @@ class Checkpoint:
         """Write ``run.json`` unless it holds this text: a kill can come between both files."""
         path, data = self.folder / "run.json", f"{text}\n".encode()
         if not (path.is_file() and path.read_bytes() == data):
-            write_whole(path, lambda stream: stream.write(data))
+            write_whole(own_place(self.folder, path.name), lambda stream: stream.write(data))
 
     def unfit(self, error: Exception) -> InputError:
         """Explain in one sentence why the file is not a checkpoint of this run."""

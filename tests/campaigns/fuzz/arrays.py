@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from tests.campaigns.fuzz.values import NUMBERS, WORDS, changed, changed_bytes, json_text
 
 _DTYPES = ("f8", "f4", "f2", ">f8", "i8", "i4", "u1", "?", "c16", "U5", "S3", "M8[s]", "m8", "V3",

@@ -14,9 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, final
 
-from tests.campaigns.fuzz.readers import MOST_NUMBERS, Reader
-
 import attnmargin as am
+from tests.campaigns.fuzz.readers import MOST_NUMBERS, Reader
 
 ANSWER, SENTENCE, DEFECT = "answer", "sentence", "defect"
 # Seconds of work after which a case hangs, seconds in which it waits for something, and bytes that

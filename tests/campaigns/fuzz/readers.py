@@ -11,6 +11,8 @@ from typing import Any, final
 
 import numpy as np
 import torch
+
+import attnmargin as am
 from tests.campaigns.fuzz.arrays import change_npz, change_tensors, npz
 from tests.campaigns.fuzz.folders import change_folder, packed, read_folder, write_folder
 from tests.campaigns.fuzz.tables import (
@@ -20,8 +22,6 @@ from tests.campaigns.fuzz.tables import (
     change_toml,
     parquet,
 )
-
-import attnmargin as am
 
 # Numbers in a file from which no command is run on it: that would be about speed.
 MOST_NUMBERS = 400

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.campaigns.markdown import markdown
+
 _RESULTS = Path(__file__).parents[1] / "results" / "kills.json"
 _COLUMNS = {
     "runs": "ends", "killed": "kills", "files": "files read", "torn": "torn", "lost": "lost",
@@ -31,8 +33,7 @@ def tables(record: dict[str, Any]) -> str:
 def _table(head: str, groups: dict[str, list[Row]]) -> list[str]:
     rows = [_cells(name, own) for name, own in groups.items()]
     rows.append(_cells("all", [row for own in groups.values() for row in own]))
-    lines = [[head, *_COLUMNS.values()], ["---"] * (len(_COLUMNS) + 1), *rows]
-    return [f"| {' | '.join(line)} |" for line in lines]
+    return markdown([head, *_COLUMNS.values()], rows)
 
 
 def _cells(name: str, rows: Iterable[Row]) -> list[str]:

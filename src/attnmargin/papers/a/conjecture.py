@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from attnmargin.base.errors import InputError
+from attnmargin.base.files import own_place
 from attnmargin.base.progress import Progress
 from attnmargin.data.random import random_data
 from attnmargin.margin.norms import Frobenius
@@ -61,7 +62,7 @@ def conjecture_experiment(
         rows.append(row)
         for trial in wrong:
             name = f"counterexample-d{d}-trial{trial}.npz"
-            files.append(name if out is None else str(data[trial].save(out / name)))
+            files.append(name if out is None else str(data[trial].save(own_place(out, name))))
         if progress is not None:
             progress(k + 1, len(widths))
     return {"n": n, "T": T, "rows": rows, "counterexamples": files, "holds": not files}

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from attnmargin.attention.score import optimal_tokens
+from attnmargin.base.files import own_place
 from attnmargin.base.npz import write_npz
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.random import random_data
@@ -196,7 +197,7 @@ def _not_local_files(results: Results, folder: Path) -> list[Path]:
     if not names:
         return []
     batch = {name: np.concatenate(own) for name, own in parts.items()}
-    return [write_npz(folder / "instances.npz", batch | {"names": np.array(names)})]
+    return [write_npz(own_place(folder, "instances.npz"), batch | {"names": np.array(names)})]
 
 
 # --- figure 6 -------------------------------------------------------------------------------

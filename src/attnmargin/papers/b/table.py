@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.device import device_of
-from attnmargin.base.files import write_whole
+from attnmargin.base.files import own_place, write_whole
 from attnmargin.papers.b.pivotal import REVIEWS
 from attnmargin.papers.engine.claims import (
     Claim,
@@ -252,7 +252,7 @@ def _spread(values: NDArray[Any]) -> str:
 
 def _files(results: Results, folder: Path) -> list[Path]:
     text = table_text(results)
-    return [write_whole(folder / "table1.md", lambda stream: stream.write(text.encode()))]
+    return [write_whole(own_place(folder, "table1.md"), lambda stream: stream.write(text.encode()))]
 
 
 EXPERIMENTS = (

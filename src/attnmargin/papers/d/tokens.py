@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnmargin.base.device import device_of
-from attnmargin.base.files import write_whole
+from attnmargin.base.files import own_place, write_whole
 from attnmargin.embeddings.instances import level_tokens
 from attnmargin.papers.d.corpora import (
     CORPORA,
@@ -177,7 +177,7 @@ def _tables(results: Results, folder: Path) -> list[Path]:
             ""
         ]
     text = "\n".join(lines)
-    return [write_whole(folder / "tokens.md", lambda stream: stream.write(text.encode()))]
+    return [write_whole(own_place(folder, "tokens.md"), lambda stream: stream.write(text.encode()))]
 
 
 def _claims_table(results: Results) -> list[Claim]:

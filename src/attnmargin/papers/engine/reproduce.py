@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from attnmargin.base.errors import InputError
-from attnmargin.base.files import make_folder, write_whole
+from attnmargin.base.files import make_folder, own_place, write_whole
 from attnmargin.base.npz import read_npz, write_npz
 from attnmargin.base.progress import NamedProgress
 from attnmargin.papers.engine.experiment import Arrays, Experiment, Point, Results, Task
@@ -94,7 +94,7 @@ def points_of(
                 raise InputError("redraw", f"no saved point {path}", needs)
             arrays = _compute(experiment, point, trials, seed, progress, data)
             make_folder(folder, "out")
-            write_npz(path, {**arrays, _SETTINGS: np.array(expected)})
+            write_npz(own_place(folder, path.name), {**arrays, _SETTINGS: np.array(expected)})
         results[point.key] = arrays
     return results
 
@@ -226,7 +226,7 @@ def _finish(
     # The file lists paths relative to its folder, so that the folder can be moved.
     inside = {**record, "files": [str(file.relative_to(folder)) for file in files]}
     text = json.dumps(inside, indent=1, ensure_ascii=False, default=str) + "\n"
-    path = write_whole(folder / "result.json", lambda stream: stream.write(text.encode()))
+    path = write_whole(own_place(folder, "result.json"), lambda stream: stream.write(text.encode()))
     record["files"] = [*record["files"], str(path)]
     return record
 
@@ -236,7 +236,8 @@ def _draw(experiment: Experiment, results: Results, folder: Path, kind: str) -> 
     files = []
     for picture in experiment.pictures(results):
         figure = draw_picture(picture)
-        files.append(write_whole(folder / f"{picture['name']}.{kind}", partial(save, figure, kind)))
+        place = own_place(folder, f"{picture['name']}.{kind}")
+        files.append(write_whole(place, partial(save, figure, kind)))
     return files
 
 

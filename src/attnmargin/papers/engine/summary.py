@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from attnmargin.base.files import write_whole
+from attnmargin.base.files import own_place, write_whole
 from attnmargin.papers.engine.claims import Judgement
 from attnmargin.report.numbers import short
 
@@ -16,7 +16,7 @@ def write_summary(out: Path, paper: str, names: list[str]) -> Path:
     files = [folder / name.split(":")[1] / "result.json" for name in names]
     records = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
     text = "\n".join([*_head(paper, records), *(line for r in records for line in _part(r))])
-    return write_whole(folder / "SUMMARY.md", lambda stream: stream.write(text.encode()))
+    return write_whole(own_place(folder, "SUMMARY.md"), lambda stream: stream.write(text.encode()))
 
 
 def _head(paper: str, records: list[dict[str, Any]]) -> list[str]:

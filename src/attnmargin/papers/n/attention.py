@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnmargin.base.files import write_whole
+from attnmargin.base.files import own_place, write_whole
 from attnmargin.data.random import random_data
 from attnmargin.margin.builders import token_problem
 from attnmargin.margin.norms import as_norm
@@ -132,7 +132,11 @@ def exceptions(results: Results) -> list[dict[str, Any]]:
 
 def _files(results: Results, folder: Path) -> list[Path]:
     text = json.dumps(exceptions(results), indent=1) + "\n"
-    return [write_whole(folder / "exceptions.json", lambda stream: stream.write(text.encode()))]
+    return [
+        write_whole(
+            own_place(folder, "exceptions.json"), lambda stream: stream.write(text.encode())
+        )
+    ]
 
 
 EXPERIMENTS = (

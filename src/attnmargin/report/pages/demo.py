@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from attnmargin.base.files import make_folder
+from attnmargin.base.files import make_folder, own_place
 from attnmargin.data.demo_reviews import REVIEWS, review_data
 from attnmargin.prediction.confirmation import confirm
 from attnmargin.prediction.entry import predict
@@ -27,15 +27,15 @@ def write_demo(path: Path) -> dict[str, Any]:
     target = make_folder(path, "out")
     words, prediction = review_words(), predict(review_data())
     result = confirm(prediction)
-    data = prediction.data.save(target / "data.npz", words.names)
+    data = prediction.data.save(own_place(target, "data.npz"), words.names)
     command = f"attnmargin demo --out {shlex.quote(str(path))}"
     page = write_prediction(
-        target / "index.html", prediction, words, result, command, str(Path(path, "data.npz")),
-        begin={"scene": "sentences"},
+        own_place(target, "index.html"), prediction, words, result, command,
+        str(Path(path, "data.npz")), begin={"scene": "sentences"},
     )  # fmt: skip
     files = [
         data,
-        prediction.solution.save(target / "solution.npz"),
+        prediction.solution.save(own_place(target, "solution.npz")),
     ]
     return {
         "findings": _findings(words, prediction, result),

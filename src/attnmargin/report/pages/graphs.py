@@ -11,6 +11,7 @@ from attnmargin.base.words import counted
 from attnmargin.graphs import TokenGraph, TokenGraphs
 from attnmargin.graphs.automaton import Automaton, margins
 from attnmargin.plot.graph_svg import graph_markup
+from attnmargin.plot.svg import Markup
 from attnmargin.report.graphs import findings, noise_cells, prompt_marks, score_cells, test_sentence
 from attnmargin.report.pages.coloured import marked_sentence
 from attnmargin.report.pages.html import (
@@ -135,8 +136,8 @@ def _test(record: dict[str, Any] | None) -> str:
                    paragraph(words, "legend"))  # fmt: skip
 
 
-def _bar(share: float) -> str:
-    return f'<td><span class="bar" style="width:{9 * share:.2f}rem"></span></td>'
+def _bar(share: float) -> Markup:
+    return Markup(f'<td><span class="bar" style="width:{9 * share:.2f}rem"></span></td>')
 
 
 def _drawings(graphs: TokenGraphs) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from attnmargin.base.files import write_whole
+from attnmargin.base.words import allowed
 from attnmargin.plot.styles import short_style
+from attnmargin.plot.svg import Markup
 
 
 def page(title: str, body: str, style: str = "") -> str:
@@ -23,7 +25,7 @@ def page(title: str, body: str, style: str = "") -> str:
 
 
 def table(head: list[str], rows: list[list[str]], wide: bool = False, dense: bool = False) -> str:
-    """Build a table of plain text; on narrow screens it scrolls.
+    """Build a table of plain text, or of cells as :class:`Markup`; on narrow screens it scrolls.
 
     Args:
         wide: on narrow screens, show a list with a line per cell instead.
@@ -47,18 +49,18 @@ def _cells(head: list[str], row: list[str]) -> str:
     """Build the cells of a row, each with its column name for narrow screens."""
     first, *rest = row
     named = zip(head[1:], map(cell, rest), strict=True)
-    named_row = first if first.startswith("<th") else f'<th scope="row">{escape(first)}</th>'
+    named_row = first if isinstance(first, Markup) else f'<th scope="row">{escape(first)}</th>'
     return named_row + "".join(
         text.replace("<td", f'<td data-name="{escape(name)}"', 1) if name else text
         for name, text in named
     )
 
 
-def cell(content: str, kind: str = "") -> str:
-    """Build a table cell; content that starts with ``<td`` passes through unchanged."""
-    if content.startswith("<td"):
+def cell(content: str, kind: str = "") -> Markup:
+    """Build a table cell; one that is markup passes through unchanged."""
+    if isinstance(content, Markup):
         return content
-    return f"<td{f' class={kind!r}' if kind else ''}>{escape(content)}</td>"
+    return Markup(f"<td{f' class={kind!r}' if kind else ''}>{escape(content)}</td>")
 
 
 def figure(picture: str, caption: str) -> str:
@@ -114,5 +116,8 @@ def json_script(name: str, value: Any) -> str:
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Write a page; on failure, leave no partial file."""
-    return write_whole(path, lambda stream: stream.write(text.encode()))
+    """Write a page; on failure, leave no partial file.
+
+    Characters that pages may not hold become U+FFFD.
+    """
+    return write_whole(path, lambda stream: stream.write(allowed(text).encode()))

@@ -18,7 +18,7 @@ from attnmargin.plot.prediction import (
     attention_panel,
     predicted_share,
 )
-from attnmargin.plot.svg import embedded
+from attnmargin.plot.svg import Markup, embedded
 from attnmargin.prediction.confirmation import Confirmation
 from attnmargin.prediction.prediction import Prediction
 from attnmargin.prediction.sentences import headline, norm_words, optimiser, reach, verdict_sentence
@@ -253,7 +253,7 @@ def _check_table(checks: list[Check]) -> str:
         known = {name: float(x) for name, x in check.numbers.items() if bool(torch.isfinite(x))}
         numbers = ", ".join(f"{name} = {plain_number(value)}" for name, value in known.items())
         note = f"<small>{escape(check.note)}</small>" if check.note else ""
-        meaning = f"<td>{escape(check.meaning)}{note}</td>"
+        meaning = Markup(f"<td>{escape(check.meaning)}{note}</td>")
         outcome = cell(str(check.outcome), _KINDS[check.outcome])
         rows.append([check.label, meaning, outcome, numbers])
     return table(["statement", "in plain words", "here", "numbers"], rows, wide=True)

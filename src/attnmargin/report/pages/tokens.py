@@ -9,6 +9,7 @@ import numpy as np
 
 from attnmargin.plot.cloud import cloud_svg
 from attnmargin.plot.importance import cloud_panels
+from attnmargin.plot.svg import Markup
 from attnmargin.report.numbers import signed
 from attnmargin.report.pages.coloured import coloured_text
 from attnmargin.report.pages.html import (
@@ -101,7 +102,7 @@ def _tokens(title: str, rows: list[dict[str, Any]]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     words = ", ".join(row["forms"])
     cells = [
-        f'<th scope="row" title="{escape(words)}">{escape(row["word"])}</th>',
+        Markup(f'<th scope="row" title="{escape(words)}">{escape(row["word"])}</th>'),
         _with_note(f"{row['texts']:,}", f"seen {row['count']:,} times"),
         _with_note(*between(row["difference"], row["difference interval"], "+.3f")),
         _with_note(*between(PER * row["alpha"], per_tokens(row), "+.2f")),
@@ -110,8 +111,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return cells + [signed(row[key]) for key in ("with v", "with p") if key in row]
 
 
-def _with_note(number: str, note: str) -> str:
-    return f"<td>{escape(number)} <small>{escape(note)}</small></td>"
+def _with_note(number: str, note: str) -> Markup:
+    return Markup(f"<td>{escape(number)} <small>{escape(note)}</small></td>")
 
 
 def _pictures(found: TokenImportance, record: dict[str, Any]) -> str:

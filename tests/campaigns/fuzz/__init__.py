@@ -1,0 +1,1 @@
+"""Readers under fuzz."""
