@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import attnmargin as am
 from tests.models.instances import small_model
@@ -107,3 +108,33 @@ def test_odd_folders(name: str, folder: Path) -> None:
 
 def test_a_whole_folder_is_read(folder: Path) -> None:
     assert len(am.models.read_heads(folder, TEXTS)) == 8
+
+
+class PanicException(BaseException):
+    """What Rust raises through Python; no subclass of Exception."""
+
+
+def splits(error: BaseException) -> Callable[..., Any]:
+    def tokenizer(text: str, **options: Any) -> Any:
+        raise error
+
+    return tokenizer
+
+
+def test_tokenizers_that_panic() -> None:
+    for error in (PanicException("stride < max_len"), OverflowError("too big"), KeyError("ids")):
+        with pytest.raises(am.InputError, match=r"one that fails .*; needs one that splits texts"):
+            am.models.read_heads(small_model("bert"), ["a"], splits(error))
+    with pytest.raises(KeyboardInterrupt):
+        am.models.read_heads(small_model("bert"), ["a"], splits(KeyboardInterrupt()))
+
+
+def test_models_that_fail_only_when_they_run() -> None:
+    model = small_model("gpt2")
+    model.ln_f = torch.nn.LayerNorm(7)  # a RuntimeError within
+    with pytest.raises(am.InputError, match=r"a GPT2Model that fails on these texts .*shape"):
+        am.models.read_heads(model, [[1, 2, 3]])
+    model = small_model("gpt2")
+    model.config.vocab_size = 2**80  # an OverflowError where the ids become a tensor
+    with pytest.raises(am.InputError, match=r"a GPT2Model that fails on these texts .*; needs"):
+        am.models.read_heads(model, [[2**70]])
