@@ -8,6 +8,7 @@ import torch
 from mpmath import mp, mpf
 
 import attnmargin as am
+from attnmargin.decoders import random_next_words
 from attnmargin.margin.exact.rows import exact_rows
 from attnmargin.solvers.exact.powers import solve_powers
 
@@ -101,3 +102,15 @@ def test_inaccurate_is_not_infeasible() -> None:
     assert solution.status == am.Status.INACCURATE
     assert bool(solution.feasible)
     assert not bool(solution.infeasible)
+
+
+@pytest.mark.parametrize("k", [67, 80])
+def test_contradictions_among_many_rows_are_proved_exactly(k: int) -> None:
+    """Equalities leave nothing of a row, but floating point leaves more than rounding of it."""
+    problem = random_next_words(8, 2, 8, 3, 100, name="E:conditions d=2").problem[k]
+    assert int(problem.mask.sum()) == 56
+    solution = am.solve(problem)
+    assert solution.status == "infeasible"
+    few = int((solution.dual != 0).sum())
+    assert 1 < few < 20
+    assert am.certify(problem, "fro", solution.W, solution.dual).status == "infeasible"

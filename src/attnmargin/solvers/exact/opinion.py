@@ -12,6 +12,7 @@ from attnmargin.margin.certificate import certify
 from attnmargin.margin.exact.frobenius import ExactAnswer, solve_exactly
 from attnmargin.margin.exact.rows import ExactRows, exact_rows
 from attnmargin.margin.norms import Frobenius, Lp, Nuclear
+from attnmargin.margin.problem import MarginProblem
 from attnmargin.margin.solution import Solution
 from attnmargin.margin.support import Decision
 from attnmargin.solvers.exact.powers import solve_powers
@@ -21,6 +22,8 @@ from attnmargin.solvers.exact.powers import solve_powers
 _ROWS, _POWERS = 48, 40_000
 # A multiplier below this share of the largest says nothing about its row.
 _GUESS = 1e-9
+# What is left of a contradiction in floating point, at most, to be looked at exactly.
+_NEARLY = 1e-9
 # Other singular values of a matrix of rank one, relative to the first.
 _RANK_ONE = 1e-15
 
@@ -84,9 +87,10 @@ def _solve(solution: Solution, W: Tensor, sure: bool) -> Numbers | None:
         W: where to begin; nan if nothing feasible is known.
         sure: whether W meets every row, so that no contradiction need be looked for.
     """
-    if int(solution.problem.mask.sum()) > _ROWS:
+    problem = _few_rows(solution, W)
+    if problem is None:
         return None
-    rows, norm = exact_rows(solution.problem), solution.norm
+    rows, norm = exact_rows(problem), solution.norm
     guess = _guess(rows, solution.dual)
     power = norm.p if isinstance(norm, Lp) and norm.p != 2.0 else None
     if power is not None and sure:
@@ -94,6 +98,8 @@ def _solve(solution: Solution, W: Tensor, sure: bool) -> Numbers | None:
     answer = solve_exactly(rows, guess)
     if not answer.feasible:
         return _proof(rows, answer, W.numel())
+    if problem is not solution.problem:
+        return None
     found = _frobenius(rows, answer)
     if power is not None:
         known = bool(torch.isfinite(W).all())
@@ -105,6 +111,19 @@ def _solve(solution: Solution, W: Tensor, sure: bool) -> Numbers | None:
     if isinstance(norm, Frobenius | Lp):
         return found
     return None if bool(torch.isfinite(W).all()) else _feasible(found)
+
+
+def _few_rows(solution: Solution, W: Tensor) -> MarginProblem | None:
+    """Return the problem; if it is too large, the rows that nearly contradict each other."""
+    problem, dual = solution.problem, solution.dual
+    if int(problem.mask.sum()) <= _ROWS:
+        return problem
+    counts = dual.abs() > _GUESS * dual.abs().amax()
+    claimed = problem.mask & (problem.equality | counts)
+    if int(claimed.sum()) > _ROWS or bool(torch.isfinite(W).all()):
+        return None
+    left = float(certify(problem, solution.norm, W, dual).dual)
+    return replace(problem, mask=claimed) if left <= _NEARLY else None
 
 
 def _guess(rows: ExactRows, dual: Tensor) -> list[int]:
