@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 # What the site needs; no more is installed for it where `make setup` has not run.
 SITE := $(if $(wildcard $(READY)),$(READY),$(VENV)/site)
 
-.PHONY: setup demo test lint docs bench hunt fuzz release oldest campaign clean
+.PHONY: setup demo test lint docs bench hunt fuzz release oldest campaign everywhere clean
 
 setup: $(READY)
 
@@ -86,6 +86,10 @@ oldest: setup
 KILLS ?= 100
 campaign: setup
 	$(BIN)/python -m tests.campaigns.kills.run --kills $(KILLS) --seed $(SEED)
+
+# The same answers with 1, 2 and 4 threads, in batches of any size, without numba, and when asked again.
+everywhere: setup
+	$(BIN)/python -m tests.campaigns.everywhere.run
 
 clean:
 	rm -rf $(VENV) build dist demo hunt fuzz docs/_build docs/gallery docs/learn docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis

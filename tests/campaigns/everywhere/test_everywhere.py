@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.campaigns.everywhere.answers import PARTS, answer
+from tests.campaigns.everywhere.answers import answer
 from tests.campaigns.everywhere.compare import compare, read_answers
 from tests.campaigns.everywhere.place import Place
 from tests.campaigns.everywhere.run import PROGRAM
 from tests.campaigns.everywhere.table import table
 
-# Without a compiler predictions take long; a small battery has no large problem.
-_QUICK = tuple(part for part in PARTS if part not in ("predictions", "large"))
+_QUICK = ("draws", "mixed", "training", "selections", "graphs", "importance")
 _OWN: dict[str, Any] = {
     "status": np.array(["optimal", "infeasible"]), "value": np.array([1.0, 1e6]),
     "loss": np.array([0.5, 0.25], np.float32),
@@ -33,7 +32,7 @@ def test_without_a_compiler_in_chunks_on_two_threads_the_answers_are_the_same(
     assert other.wait() == 0
     found = compare(own, read_answers(out))
     assert (found.wrong, found.missing) == ([], [])
-    assert (found.answers, found.words > 500, found.numbers > 5000) == (len(own), True, True)
+    assert (found.answers, found.words > 500, found.numbers > 3000) == (len(own), True, True)
 
 
 @pytest.mark.parametrize(
