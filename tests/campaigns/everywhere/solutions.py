@@ -91,7 +91,9 @@ def _solver(norm: str | float) -> Callable[[am.MarginProblem], dict[str, Any]]:
         solution = am.solve(problem, norm)
         answers = {"status": np.atleast_1d(solution.status), "value": solution.value,
                    "certified": ~(solution.certificate.gap > _CERTIFIED)}  # fmt: skip
-        unique = {"W": solution.W, "support": solution.support} if norm == "fro" else {}
+        # A contradiction may have several proofs, of other rows; the status says that one holds.
+        support = solution.support & ~solution.infeasible.unsqueeze(-1)
+        unique = {"W": solution.W, "support": support} if norm == "fro" else {}
         return answers | unique
 
     return solve
