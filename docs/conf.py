@@ -38,6 +38,7 @@ html_theme = "furo"
 html_title = "attnmargin"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("search.js", {"defer": "defer"})]
 html_copy_source = False
 # A page that is opened from disk may not read the others, so results come without excerpts.
 html_show_search_summary = False

@@ -8,7 +8,6 @@ import torch
 
 import attnmargin as am
 from attnmargin.base.errors import InputError
-from attnmargin.margin.prompt import prompt_data, prompt_problem
 
 D = 4
 
@@ -22,7 +21,7 @@ def drawn() -> tuple[am.AttentionData, torch.Tensor]:
 def test_steps_are_those_of_autograd() -> None:
     """L = (1/n) Σ log(1 + e^{−y vᵀ Xᵀ softmax(X W_key p)}), normalised steps of p."""
     data, key = drawn()
-    run = am.train(prompt_data(data.X, key, data.y, data.v), lr=0.3, steps=8)
+    run = am.train(am.prompt_data(data.X, key, data.y, data.v), lr=0.3, steps=8)
     assert data.y is not None
     assert data.v is not None
     for b in range(2):
@@ -45,7 +44,7 @@ def test_solutions_are_those_of_a_conic_solver(relaxed: bool) -> None:
     keys = data.X @ key
     selection = torch.tensor([[0, 2], [1, 1]])
     needed = torch.tensor([[True, False], [False, True]]) if relaxed else None
-    solution = am.solve(prompt_problem(keys, selection, needed))
+    solution = am.solve(am.prompt_problem(keys, selection, needed))
     assert bool((solution.certificate.gap < 1e-12).all())
     for b in range(2):
         p = cp.Variable(D)
@@ -60,20 +59,20 @@ def test_solutions_are_those_of_a_conic_solver(relaxed: bool) -> None:
 
 def test_relaxing_never_makes_p_longer() -> None:
     data, key = drawn()
-    whole = am.solve(prompt_problem(data.X @ key, [0, 0]))
-    relaxed = am.solve(prompt_problem(data.X @ key, [0, 0], torch.tensor([True, False])))
+    whole = am.solve(am.prompt_problem(data.X @ key, [0, 0]))
+    relaxed = am.solve(am.prompt_problem(data.X @ key, [0, 0], torch.tensor([True, False])))
     assert bool((relaxed.value <= whole.value + 1e-12).all())
     assert float(relaxed.value[1]) < 0.7 * float(whole.value[1])
 
 
 def test_a_batch_is_its_loop() -> None:
     data, key = drawn()
-    batch = prompt_data(data.X, key, data.y, data.v)
+    batch = am.prompt_data(data.X, key, data.y, data.v)
     assert data.y is not None
     assert data.v is not None
     assert batch.v is not None
     for b in range(2):
-        one = prompt_data(data.X[b], key, data.y[b], data.v[b])
+        one = am.prompt_data(data.X[b], key, data.y[b], data.v[b])
         torch.testing.assert_close(one.X, batch.X[b])
         torch.testing.assert_close(one.v, batch.v[b])
 
@@ -82,12 +81,18 @@ def test_a_batch_is_its_loop() -> None:
     ("call", "words"),
     [
         (
-            lambda X: prompt_data(X, torch.zeros(D, D), [1, 1], [1.0] * D),
+            lambda X: am.prompt_data(X, torch.zeros(D, D), [1, 1], [1.0] * D),
             "W_key: got .* without an",
         ),
-        (lambda X: prompt_data(X, torch.eye(3), [1, 1], [1.0] * D), r"W_key: got shape \(3, 3\)"),
-        (lambda X: prompt_problem(X, [0, 0], torch.ones(2)), r"needed: got torch.float32 of shape"),
-        (lambda X: prompt_problem(X, [0, 9]), "selection"),
+        (
+            lambda X: am.prompt_data(X, torch.eye(3), [1, 1], [1.0] * D),
+            r"W_key: got shape \(3, 3\)",
+        ),
+        (
+            lambda X: am.prompt_problem(X, [0, 0], torch.ones(2)),
+            r"needed: got torch.float32 of shape",
+        ),
+        (lambda X: am.prompt_problem(X, [0, 9]), "selection"),
     ],
 )
 def test_bad_input(call: Any, words: str) -> None:
