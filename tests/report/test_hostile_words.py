@@ -238,6 +238,9 @@ def opened(path: Path, visit: Visiting) -> Visit:
             if one.is_visible() and one.is_enabled():
                 one.click(force=True, timeout=5000)
     own.page.wait_for_timeout(200)
+    for width in (1280, 390):  # long words are broken, and widen no page
+        own.page.set_viewport_size({"width": width, "height": 800})
+        assert own.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert own.page.evaluate("window.ran") is None
     assert own.page.locator("evil, [evil], [onerror], [onload], [onmouseover]").count() == 0
     assert (own.errors, own.requests) == ([], [])
