@@ -20,8 +20,8 @@ def tables(record: dict[str, Any]) -> str:
     """Write one table by reader for every run."""
     parts = []
     for name, run in record["runs"].items():
-        where = ", ".join(str(run[key]) for key in ("date", "engine", "python", "machine"))
-        parts.append("\n".join([f"{name}: {where}", "", *_table(run["readers"])]))
+        where = f"{run['date']}, {run['engine']}, Python {run['python']}, {run['machine']}"
+        parts.append("\n".join([f"**{name}** ({where})", "", *_table(run["readers"])]))
     return "\n\n".join(parts)
 
 
