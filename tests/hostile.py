@@ -27,7 +27,7 @@ WORDS = (
     "\u202eevil\u2066\u200b",
     "$\\frac{$",
     "\\u003cevil\\u003e",
-    "a\x00<evil>\x08\x7f\ufffe",
+    "a\x00<evil>\x08\x1b[2J\x7f\ufffe",
     "=1+1",
     "x" * 5000,
 )  # fmt: skip

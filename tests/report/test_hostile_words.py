@@ -2,6 +2,7 @@
 
 import csv
 import json
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -58,8 +59,9 @@ def checked(path: Path) -> Seen:
 
 
 def run(capsys: Capture, *words: object) -> None:
-    """Run a command that succeeds without a warning."""
-    code, _, err = command(capsys, *words)
+    """Run a command that succeeds without a warning, and without a word for the terminal."""
+    code, out, err = command(capsys, *words)
+    assert not [c for c in out if unicodedata.category(c) == "Cc" and c != "\n"]
     said = [line for line in err.splitlines() if not line.startswith("attnmargin: compiling")]
     assert (code, said) == (0, [])
 
@@ -102,11 +104,11 @@ def test_the_demo_in_a_folder_with_a_hostile_name(tmp_path: Path) -> None:
 
 @pytest.fixture
 def sequences(tmp_path: Path) -> Path:
-    """Every word wins over the one before it, and the last one is seen with all of them."""
+    """Every word wins over the one before it; two of them stand last in all sequences."""
     rows = [
-        json.dumps({"tokens": [old, new, WORDS[0]], "next": new})
+        json.dumps({"tokens": [old, new, last], "next": new})
         for old, new in pairwise(WORDS)
-        for _ in range(3)
+        for last in (WORDS[0], WORDS[2], WORDS[0])
     ]
     return write(tmp_path / f"{FILE}.jsonl", rows)
 
