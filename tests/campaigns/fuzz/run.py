@@ -161,9 +161,19 @@ def work(given: argparse.Namespace, guided: bool) -> None:
         Worker(given).plain()
     import atheris
 
-    with atheris.instrument_imports(include=_INSTRUMENTED):
+    with atheris.instrument_imports(include=_INSTRUMENTED, exclude=_kernels()):
         import tests.campaigns.fuzz.judge  # noqa: F401 - and with it the package
     Worker(given).guided(atheris)
+
+
+def _kernels() -> list[str]:
+    """Name the modules of compiled functions: numba does not compile what is instrumented."""
+    found = find_spec("attnmargin")
+    assert found is not None
+    home = Path((found.submodule_search_locations or [""])[0])
+    paths = [p for p in home.rglob("*.py") if "attnmargin.base.kernels import" in p.read_text()]
+    parts = [path.relative_to(home.parent).with_suffix("").parts for path in paths]
+    return ["attnmargin.base.kernels", *map(".".join, parts)]
 
 
 def _fuzz(name: str, given: argparse.Namespace, guided: bool) -> list[dict[str, Any]]:
@@ -196,7 +206,8 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     for part in parts:
         for key in ("executions", "answer", "sentence", "defect", "cpu_minutes"):
             total[key] += part.get(key, 0)
-        total["guided_executions"] += part.get("executions", 0) if part.get("guided") else 0
+        guided = part.get("executions", 0) if part.get("guided") else 0
+        total["guided_executions"] += part.get("guided_executions", guided)
         total["peak_mib"] = max(total["peak_mib"], round(part.get("peak_mib", 0)))
         defects.update(part.get("defects", {}))
     total["cpu_minutes"] = round(total["cpu_minutes"], 1)
