@@ -133,3 +133,17 @@ def test_bad_input(call: Any, words: str) -> None:
 
 def test_names() -> None:
     assert am.graphs.ContextChain is ContextChain
+
+
+@pytest.mark.parametrize("K", [2, 5, 9])
+def test_compiled_trajectories_are_those_of_a_plain_loop(K: int) -> None:
+    rng = np.random.default_rng(K)
+    P = rng.random((K, K)) + 0.05
+    P /= P.sum(1, keepdims=True)
+    counts, last, found = np.ones(K), K - 1, []
+    for u in np.random.default_rng(3).random(500):
+        total = np.cumsum(counts * P[last])
+        last = int(np.searchsorted(total, u * total[-1], side="right"))
+        counts[last] += 1.0
+        found.append(last)
+    assert ContextChain(P).trajectory(list(range(K)), 500, seed=3).tolist() == found

@@ -1,5 +1,7 @@
 """Rates: per trial, by Lemma 4, guarded, and those of Polyak."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -104,6 +106,32 @@ def test_polyak_steps_by_hand_and_deep_in_saturation() -> None:
     assert bool((lengths[:4] < 1).any())
     assert float(run.log_gradient[-1]) < -800
     assert bool(torch.isfinite(run.W).all())
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential", "linear"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_compiled_polyak_steps_are_those_of_the_loop(
+    loss: str, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = am.random_data(3, 4, 5, trials=6, name="polyak kernel")
+    mask = torch.ones(6, 3, 4, dtype=torch.bool)
+    mask[::2, 1, 3] = not masked
+    data = am.AttentionData(4.0 * data.X, data.z, data.y, data.v, mask)
+    options: dict[str, Any] = {"lr": "polyak", "normalize": False, "loss": loss}
+    lengths = ({"steps": 20, "record": 1}, {"steps": 2000, "record": 100})
+    compiled = [am.train(data, **own, **options) for own in lengths]
+    free = compiled[0].W.diff(dim=0).flatten(-2).norm(dim=-1) < 0.999
+    assert int(free.sum()) > 10  # else all steps are as long as they may be
+    monkeypatch.setattr("attnmargin.training.loop.can_compile", lambda: False)
+    # At other tokens than the best, steps of length one oscillate and amplify rounding.
+    good = (compiled[1].selection[-1] == am.optimal_tokens(data)).all(-1)
+    assert int(good.sum()) >= 5
+    for run, own in zip(compiled, lengths, strict=True):
+        plain = am.train(data, **own, **options)
+        torch.testing.assert_close(run.W[:, good], plain.W[:, good], rtol=1e-9, atol=1e-11)
+        assert torch.equal(run.selection[:, good], plain.selection[:, good])
+        logs = [x.log_gradient[:, good] for x in (run, plain)]
+        torch.testing.assert_close(*logs, rtol=1e-9, atol=1e-9)
 
 
 def test_auto_rate_counts_the_penalty() -> None:

@@ -80,14 +80,13 @@ class ContextChain:
     def trajectory(self, prompt: Any, steps: int, seed: int = 0) -> NDArray[np.int64]:
         """Continue a prompt by ``steps`` tokens, each part of the context of the next."""
         check_whole(0, steps=steps, seed=seed)
-        counts = np.bincount(np.asarray(prompt), minlength=self.K).astype(float)
-        last, P = int(np.asarray(prompt)[-1]), self.P.numpy()
+        from attnmargin.graphs.markov_kernel import walk
+
+        ids = np.asarray(prompt)
+        counts = np.bincount(ids, minlength=self.K).astype(float)
         found = np.empty(steps, dtype=np.int64)
-        for i, u in enumerate(np.random.default_rng(seed).random(steps)):
-            total = np.cumsum(counts * P[last])
-            last = int(np.searchsorted(total, u * total[-1], side="right"))
-            counts[last] += 1.0
-            found[i] = last
+        uniform = np.random.default_rng(seed).random(steps)
+        walk(self.P.numpy(), counts, int(ids[-1]), uniform, found)
         return found
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnmargin.base.kernels import Bools, Floats, add, dot, inner, jit, kernel, mix
-from attnmargin.training.slope_kernel import Scores, scores, slope
+from attnmargin.training.slope_kernel import Scores, best_tokens, excess, scores, slope
 
 _TINY = 1e-300
 # A norm below this share of its value without cancellation is rounding; a square that the kernel
@@ -142,11 +142,13 @@ def _move_start(P: Scores, W: Coefficients, E: Entries, rate: float) -> None:
 
 @jit
 def _advance(P: Scores, W: Coefficients, E: Entries, rates: Floats, rule: Rule) -> None:
-    """Take steps with the given rates; recompute the logits at the end."""
+    """Take steps with the given rates, Polyak's where they are 0; recompute the logits at last."""
     n, penalised = P.c.size, rule.log_penalty > -np.inf
     apart = rule.normalize and not penalised and E.X.size > 0
+    best = best_tokens(P)
     for k in range(rates.size):
-        log_scale = slope(P, rule.loss) - math.log(P.gamma.shape[0])
+        largest = slope(P, rule.loss)
+        log_scale = largest - math.log(P.gamma.shape[0])
         _times(W.G, P.c, W.h)
         if penalised:
             log_scale = _penalise(P, W, log_scale, rule.log_penalty)
@@ -159,6 +161,9 @@ def _advance(P: Scores, W: Coefficients, E: Entries, rates: Floats, rule: Rule) 
             factor /= math.sqrt(max(square, _TINY))
             if square <= _NOISE * size**2:
                 factor = 0.0  # the gradient cancels, and the remainder is rounding
+        elif rates[k] == 0.0:
+            square = max(dot(P.c, W.h, n), _TINY)
+            factor = min(excess(P, best, rule.loss, largest) / square, 1.0 / math.sqrt(square))
         else:
             factor *= math.exp(log_scale)
         add(W.beta, factor, P.c, n)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from attnmargin.data.attention_data import AttentionData
 from attnmargin.margin.implied import check_parameter
 from attnmargin.margin.norms import Norm
 from attnmargin.training.methods import Adam, Method, Steepest, as_method
-from attnmargin.training.rates import Guarded, Planned, Rate, Rates, as_rates
+from attnmargin.training.rates import Guarded, Planned, Polyak, Rate, Rates, as_rates
 from attnmargin.training.rules import Mirror, Rule
 from attnmargin.training.start import fixed_directions, joint_start, movable_start
 from attnmargin.training.trajectory import Recorder, Trajectory, Watch
@@ -27,6 +27,8 @@ from attnmargin.training.weights import Coefficients, Entries, Weights
 
 # Losses that the compiled kernel supports, in its numbering.
 KERNEL_LOSSES: tuple[type[Loss], ...] = (Logistic, Exponential, Linear, Squared, Log)
+# The first of them fall everywhere, so that the kernel knows their least value for Polyak's rate.
+_FALLING = KERNEL_LOSSES[:3]
 
 
 @one_thread
@@ -279,17 +281,24 @@ class _Session:
 
     def _advance(self, slope: Slope, rates: tuple[Rates, Rates], k: int, end: int) -> None:
         """Take steps k to end, compiled if possible; ``slope`` belongs to step k."""
-        if isinstance(rates[0], Planned) and isinstance(self.rule, Mirror) and self._compiles():
+        lr = rates[0]
+        if self._plans(lr) and isinstance(self.rule, Mirror) and self._compiles():
             assert self.goal.gamma is not None
             assert self.goal.rise is not None
             scores = self.goal.gamma.contiguous(), self.goal.rise.contiguous()
             loss = KERNEL_LOSSES.index(type(self.goal.loss))
-            self.weights.advance(scores, rates[0].between(k, end), loss, self.rule)
+            self.weights.advance(scores, lr.between(k, end), loss, self.rule)
             return
         for step in range(k, end):
             self._step(slope, rates, step)
             if step + 1 < end:
                 slope = self.goal.slope(self.weights.logits())
+
+    def _plans(self, lr: Rates) -> TypeGuard[Planned | Polyak]:
+        """Check whether the compiled kernel knows the rates of all steps."""
+        if isinstance(lr, Polyak):
+            return isinstance(self.weights, Coefficients) and type(self.goal.loss) in _FALLING
+        return isinstance(lr, Planned)
 
     def _compiles(self) -> bool:
         """Check whether the compiled kernel supports this run."""

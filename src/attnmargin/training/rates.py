@@ -151,6 +151,10 @@ class Polyak(Rates):
         square = square.clamp_min(tiny(square))
         return torch.minimum(excess(self.objective, slope) / square, square.rsqrt())
 
+    def between(self, k: int, end: int) -> Tensor:
+        """Return zeros ``(B, end − k)``: the kernel computes the rates of these steps itself."""
+        return self.objective.flat.X.new_zeros(len(self.objective.flat.X), end - k)
+
 
 @final
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnmargin.base.kernels import Bools, Floats, jit
+from attnmargin.base.kernels import Bools, Floats, Ints, jit
 
 # Logarithms above this can be exponentiated separately without loss.
 _REPRESENTABLE = -500.0
 # Terms with exponents below these change no digit.
 _FAR, _FARTHER = -45.0, -70.0
+# A score closer than this to the best one is compared by what is missing, not by its loss.
+_NEAR = 1e-5
 
 
 class Scores(NamedTuple):
@@ -169,3 +171,53 @@ def _weigh(P: Scores, i: int, top: int, largest: float) -> None:
     for t in range(T):
         if not P.hidden[i, t]:
             P.c[start + t] -= P.e[start + t] * total
+
+
+@jit
+def best_tokens(P: Scores) -> Ints:
+    """Find the token with the highest score of every sequence."""
+    N, T = P.gamma.shape
+    best = np.zeros(N, np.int64)
+    for i in range(N):
+        highest = -np.inf
+        for t in range(T):
+            if not P.hidden[i, t] and P.gamma[i, t] > highest:
+                best[i], highest = t, P.gamma[i, t]
+    return best
+
+
+@jit
+def excess(P: Scores, best: Ints, loss: int, largest: float) -> float:
+    """Compute ``N (L − L⋆) / e^largest`` after :func:`slope`, for losses that fall everywhere.
+
+    The same as :func:`attnmargin.training.rates.excess`.
+    """
+    N, T = P.gamma.shape
+    total = 0.0
+    for i in range(N):
+        top, start = int(P.top[i]), i * T
+        highest, mean = P.gamma[i, best[i]], 0.0
+        for t in range(T):
+            if not P.hidden[i, t]:
+                mean += P.e[start + t] * (P.rise[i, t] - P.rise[i, top])
+        u = P.gamma[i, top] + mean / P.total[i]
+        if abs(highest - u) >= _NEAR or P.gamma[i, top] != highest:
+            total += (_value(loss, u) - _value(loss, highest)) * math.exp(min(-largest, 700.0))
+            continue
+        # The slope at the midpoint makes the product correct to second order.
+        log_weight = _log_slope(loss, 0.5 * (u + highest)) - math.log(P.total[i]) - largest
+        for t in range(T):
+            lift = P.rise[i, t] - P.rise[i, top]
+            if lift != 0.0 and not P.hidden[i, t]:
+                total -= math.exp(P.a[start + t] - P.shift[i] + log_weight) * lift
+    return total
+
+
+@jit
+def _value(loss: int, u: float) -> float:
+    """Compute ℓ(u) of the losses that fall everywhere."""
+    if loss == 0:
+        return max(-u, 0.0) + math.log1p(math.exp(-abs(u)))
+    if loss == 1:
+        return math.exp(-u)
+    return -u
