@@ -210,8 +210,9 @@ def told(x: int, word: str) -> dict[str, Any]:
 
 def test_sweeps(tmp_path: Path) -> None:
     words = [word for word in WORDS if "\x00" not in word]
-    for grid in ({"x": [1, 2], "word": words}, {"x": 1, "word": words}):
-        folder = tmp_path / f"{len(grid['x'] if isinstance(grid['x'], list) else [1])}"
+    grids = ({"x": [1, 2], "word": words}, {"x": 1, "word": words}, {"x": 1, "word": words[-5:]})
+    for k, grid in enumerate(grids):
+        folder = tmp_path / str(k)
         found = am.sweep(told, grid, out=folder, jobs=1)
         files = write_sweep(found, folder)
         assert [file.name for file in files] == ["table.csv", "table.parquet", "picture.png"]
