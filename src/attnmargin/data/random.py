@@ -6,6 +6,7 @@ from torch import Tensor
 from attnmargin.base.checks import check_number, check_whole
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
+from attnmargin.base.unit import unit
 from attnmargin.data.attention_data import AttentionData
 from attnmargin.data.gaps import best_gap
 
@@ -13,7 +14,7 @@ from attnmargin.data.gaps import best_gap
 def normal(shape: tuple[int, ...], generator: torch.Generator, sphere: bool = True) -> Tensor:
     """Draw Gaussian vectors in float64, scaled to the unit sphere on request."""
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
-    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True) if sphere else x
+    return unit(x) if sphere else x
 
 
 def _one(

@@ -11,6 +11,7 @@ from attnmargin.base.checks import check_whole
 from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
 from attnmargin.base.seeds import seed_of
+from attnmargin.base.unit import unit
 from attnmargin.embeddings.model import EmbeddingModel
 from attnmargin.embeddings.statistics import TokenStatistics, count_tokens
 
@@ -129,6 +130,6 @@ def random_embeddings(data: LabelledTokens, d: int, seed: int = 0) -> EmbeddingM
     check_whole(d=d)
     generator = torch.Generator().manual_seed(seed_of("embeddings", base=seed))
     drawn = torch.randn(data.vocabulary + 2, d, generator=generator, dtype=torch.float64)
-    v = drawn[-1] / torch.linalg.vector_norm(drawn[-1])
+    v = unit(drawn[-1])
     E, p = drawn[:-2] / d**0.5, drawn[-2] / d**0.5
     return EmbeddingModel(E, p, v, torch.from_numpy(data.ids), torch.from_numpy(data.y))

@@ -129,10 +129,11 @@ class Automaton:
         for name, value in (("steps", steps), ("seed", seed)):
             if not isinstance(value, int) or not 0 <= value < 1 << 63:
                 raise InputError(name, repr(value), "a whole number that is not negative")
-        ids, generator = self._ids(prompt), torch.Generator().manual_seed(seed)
-        for _ in range(steps):
-            drawn = torch.multinomial(self._next(ids).distribution, 1, generator=generator)
-            ids = np.append(ids, int(drawn))
+        ids = self._ids(prompt)
+        # torch.multinomial draws other tokens in other versions.
+        for u in np.random.default_rng(seed).random(steps):
+            total = np.cumsum(self._next(ids).distribution.numpy())
+            ids = np.append(ids, np.searchsorted(total, u * total[-1], side="right"))
         return [self.graphs.vocabulary.name(int(k)) for k in ids]
 
     def _ids(self, prompt: Any) -> NDArray[np.int64]:
