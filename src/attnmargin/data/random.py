@@ -20,9 +20,10 @@ def normal(shape: tuple[int, ...], generator: torch.Generator, sphere: bool = Tr
 def _one(
     n: int, T: int, d: int, generator: torch.Generator, sphere: bool, min_gap: float
 ) -> list[Tensor]:
-    X = normal((n, T, d), generator, sphere)
-    z = normal((n, d), generator, sphere)
-    v = normal((d,), generator, sphere)
+    sizes = n * T, n, 1
+    rows = torch.cat([normal((size, d), generator, sphere=False) for size in sizes])
+    X, z, v = (unit(rows) if sphere else rows).split(sizes)
+    X, v = X.unflatten(0, (n, T)), v[0]
     y = torch.randint(0, 2, (n,), generator=generator).to(torch.float64) * 2 - 1
     for _ in range(10_000):
         small = best_gap(y[:, None] * (X @ v)) < min_gap
