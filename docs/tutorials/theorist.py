@@ -30,7 +30,7 @@ problem = am.token_problem(data.X, data.z, best)
 
 begin = time.perf_counter()
 solution = am.solve(problem)
-print(f"{time.perf_counter() - begin:.2f} s, the first call with compiling")
+print(f"{time.perf_counter() - begin:.2f} s")
 print(solution)
 
 # %%
