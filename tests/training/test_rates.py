@@ -113,25 +113,23 @@ def test_polyak_steps_by_hand_and_deep_in_saturation() -> None:
 def test_compiled_polyak_steps_are_those_of_the_loop(
     loss: str, masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = am.random_data(3, 4, 5, trials=6, name="polyak kernel")
-    mask = torch.ones(6, 3, 4, dtype=torch.bool)
+    data = am.random_data(3, 4, 5, trials=3, name="polyak kernel")
+    mask = torch.ones(3, 3, 4, dtype=torch.bool)
     mask[::2, 1, 3] = not masked
     data = am.AttentionData(4.0 * data.X, data.z, data.y, data.v, mask)
     options: dict[str, Any] = {"lr": "polyak", "normalize": False, "loss": loss}
-    lengths = ({"steps": 20, "record": 1}, {"steps": 2000, "record": 100})
-    compiled = [am.train(data, **own, **options) for own in lengths]
+    far = am.train(data, steps=3000, record=3000).W[-1]  # deep in saturation
+    starts: list[dict[str, Any]] = [{"record": 1}, {"record": 5, "init": far}]
+    compiled = [am.train(data, steps=20, **own, **options) for own in starts]
     free = compiled[0].W.diff(dim=0).flatten(-2).norm(dim=-1) < 0.999
     assert int(free.sum()) > 10  # else all steps are as long as they may be
+    assert bool((compiled[1].log_gradient < -50).all())
     monkeypatch.setattr("attnmargin.training.loop.can_compile", lambda: False)
-    # At other tokens than the best, steps of length one oscillate and amplify rounding.
-    good = (compiled[1].selection[-1] == am.optimal_tokens(data)).all(-1)
-    assert int(good.sum()) >= 5
-    for run, own in zip(compiled, lengths, strict=True):
-        plain = am.train(data, **own, **options)
-        torch.testing.assert_close(run.W[:, good], plain.W[:, good], rtol=1e-9, atol=1e-11)
-        assert torch.equal(run.selection[:, good], plain.selection[:, good])
-        logs = [x.log_gradient[:, good] for x in (run, plain)]
-        torch.testing.assert_close(*logs, rtol=1e-9, atol=1e-9)
+    for run, own in zip(compiled, starts, strict=True):
+        plain = am.train(data, steps=20, **own, **options)
+        torch.testing.assert_close(run.W, plain.W, rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(run.log_gradient, plain.log_gradient, rtol=1e-9, atol=1e-9)
+        assert torch.equal(run.selection, plain.selection)
 
 
 def test_auto_rate_counts_the_penalty() -> None:
