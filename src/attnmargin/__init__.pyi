@@ -46,7 +46,6 @@ from .margin.norms import Norm as Norm
 from .margin.norms import Nuclear as Nuclear
 from .margin.problem import MarginProblem as MarginProblem
 from .margin.problem import margin_problem as margin_problem
-from .margin.prompt import prompt_data as prompt_data
 from .margin.prompt import prompt_problem as prompt_problem
 from .margin.solution import Solution as Solution
 from .optim.mirror_descent import MirrorDescent as MirrorDescent

@@ -21,7 +21,7 @@ def drawn() -> tuple[am.AttentionData, torch.Tensor]:
 def test_steps_are_those_of_autograd() -> None:
     """L = (1/n) Σ log(1 + e^{−y vᵀ Xᵀ softmax(X W_key p)}), normalised steps of p."""
     data, key = drawn()
-    run = am.train(am.prompt_data(data.X, key, data.y, data.v), lr=0.3, steps=8)
+    run = am.train(am.theory.prompt_data(data.X, key, data.y, data.v), lr=0.3, steps=8)
     assert data.y is not None
     assert data.v is not None
     for b in range(2):
@@ -67,12 +67,12 @@ def test_relaxing_never_makes_p_longer() -> None:
 
 def test_a_batch_is_its_loop() -> None:
     data, key = drawn()
-    batch = am.prompt_data(data.X, key, data.y, data.v)
+    batch = am.theory.prompt_data(data.X, key, data.y, data.v)
     assert data.y is not None
     assert data.v is not None
     assert batch.v is not None
     for b in range(2):
-        one = am.prompt_data(data.X[b], key, data.y[b], data.v[b])
+        one = am.theory.prompt_data(data.X[b], key, data.y[b], data.v[b])
         torch.testing.assert_close(one.X, batch.X[b])
         torch.testing.assert_close(one.v, batch.v[b])
 
@@ -81,11 +81,11 @@ def test_a_batch_is_its_loop() -> None:
     ("call", "words"),
     [
         (
-            lambda X: am.prompt_data(X, torch.zeros(D, D), [1, 1], [1.0] * D),
+            lambda X: am.theory.prompt_data(X, torch.zeros(D, D), [1, 1], [1.0] * D),
             "W_key: got .* without an",
         ),
         (
-            lambda X: am.prompt_data(X, torch.eye(3), [1, 1], [1.0] * D),
+            lambda X: am.theory.prompt_data(X, torch.eye(3), [1, 1], [1.0] * D),
             r"W_key: got shape \(3, 3\)",
         ),
         (

@@ -46,8 +46,7 @@ class Environment:
         self, *words: object, place: Path, seconds: float = _LONGEST
     ) -> subprocess.CompletedProcess[str]:
         """Run Python in a folder, without variables of the caller's, kernels beside it."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        own |= {"COLUMNS": "200", "NUMBA_CACHE_DIR": str(place.parent / "kernels"),
+        own = _variables() | {"COLUMNS": "200", "NUMBA_CACHE_DIR": str(place.parent / "kernels"),
                 "MPLCONFIGDIR": str(place / "matplotlib")}  # fmt: skip
         return subprocess.run(
             [self.python, *map(str, words)], cwd=place, env=own, capture_output=True, text=True,
@@ -57,7 +56,13 @@ class Environment:
 
 def run(words: list[object]) -> str:
     """Run a program; what it says is shown if it fails."""
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, cwd=ROOT)
+    own = [*map(str, words)]
+    done = subprocess.run(own, capture_output=True, text=True, cwd=ROOT, env=_variables())
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def _variables() -> dict[str, str]:
+    """Return the variables of this process without Python's: a path would hide what is missing."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

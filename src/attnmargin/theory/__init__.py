@@ -1,5 +1,6 @@
 """Every assumption and theorem of the papers, as a check with numbers."""
 
+from attnmargin.margin.prompt import prompt_data
 from attnmargin.theory.check import Check, Outcome
 from attnmargin.theory.guarantees import Guarantee, guarantee
 from attnmargin.theory.labels import check_joint
@@ -28,4 +29,5 @@ __all__ = [
     "check_theory",
     "check_topics",
     "guarantee",
+    "prompt_data",
 ]

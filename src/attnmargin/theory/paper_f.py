@@ -14,7 +14,7 @@ def check_prompt(data: AttentionData, selection: Array) -> list[Check]:
     """Check the statements of paper F (Tarzanagh et al., 2306.13596) for a selection.
 
     Args:
-        data: as :func:`attnmargin.prompt_data` makes it: tokens are keys.
+        data: as :func:`attnmargin.theory.prompt_data` makes it: tokens are keys.
         selection: int ``(*B, n)``.
 
     Example:
