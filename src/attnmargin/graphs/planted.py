@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from attnmargin.base.checks import check_whole
+from attnmargin.base.display import Summarised
 from attnmargin.base.errors import InputError
 from attnmargin.base.ragged import starts_of
 from attnmargin.base.seeds import seed_of
@@ -18,15 +19,30 @@ _LARGEST = 3
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class PlantedChoices:
-    """Sequences and what was chosen from them, with the components that made the choices."""
+@dataclass(frozen=True, eq=False, repr=False)
+class PlantedChoices(Summarised):
+    """Sequences and what was chosen from them, with the components that made the choices.
+
+    >>> planted_choices(500, noise=0.1)
+    PlantedChoices
+      sequences    500 over 13 tokens
+      last tokens  8
+      noise        65 choices
+    """
 
     sequences: list[list[int]]
     labels: list[int]
     vocabulary: Vocabulary
     components: dict[int, list[list[int]]]  # per last token, from the highest priority down
     random: list[bool]  # which labels are noise
+
+    def summary(self) -> dict[str, str]:
+        """Return the sizes, by name."""
+        return {
+            "sequences": f"{len(self.sequences):,} over {len(self.vocabulary)} tokens",
+            "last tokens": str(len(self.components)),
+            "noise": f"{sum(self.random):,} choices",
+        }
 
     @property
     def names(self) -> list[tuple[list[str], str]]:
