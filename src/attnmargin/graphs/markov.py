@@ -74,7 +74,10 @@ class ContextChain:
     def sample(self, prompts: Tensor, generator: torch.Generator) -> Tensor:
         """Draw the token after each prompt, ids ``(n, T)`` → ``(n,)``."""
         share = self.P[prompts[:, -1]].gather(1, prompts)
-        place = torch.multinomial(share, 1, generator=generator)
+        # torch.multinomial draws other tokens in other versions.
+        total = share.cumsum(1)
+        u = torch.rand(len(total), 1, dtype=total.dtype, generator=generator) * total[:, -1:]
+        place = torch.searchsorted(total, u, right=True).clamp_max(total.shape[1] - 1)
         return prompts.gather(1, place)[:, 0]
 
     def trajectory(self, prompt: Any, steps: int, seed: int = 0) -> NDArray[np.int64]:

@@ -173,7 +173,9 @@ def _kernels() -> list[str]:
     home = Path((found.submodule_search_locations or [""])[0])
     paths = [p for p in home.rglob("*.py") if "attnmargin.base.kernels import" in p.read_text()]
     parts = [path.relative_to(home.parent).with_suffix("").parts for path in paths]
-    return ["attnmargin.base.kernels", *map(".".join, parts)]
+    # What kernels compile of plain Python stands in the schedule.
+    others = ["attnmargin.base.kernels", "attnmargin.solvers.interior.schedule"]
+    return [*others, *map(".".join, parts)]
 
 
 def _fuzz(name: str, given: argparse.Namespace, guided: bool) -> list[dict[str, Any]]:
