@@ -79,3 +79,10 @@ def test_exact_certificates_tell_near_contradictions_from_real_ones() -> None:
     assert am.certify(near, "fro", nothing, dual, exact=True).status == am.Status.INACCURATE
     assert am.certify(real, "fro", nothing, dual, exact=True).status == am.Status.INFEASIBLE
     assert bool(am.solve(real).infeasible)
+
+
+def test_violations_beyond_all_floats_are_infinite() -> None:
+    problem = am.margin_problem([[1e90]], [[1e90]], [1e-90])
+    found = am.certify(problem, "fro", [[-1e90]], [1.0], exact=True)
+    assert (float(found.primal), float(found.gap)) == (float("inf"), float("inf"))
+    assert found.status == am.Status.INACCURATE

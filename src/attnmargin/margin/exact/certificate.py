@@ -44,7 +44,7 @@ def exact_numbers(problem: MarginProblem, norm: Norm, W: Tensor, dual: Tensor) -
             return ExactNumbers(infinite, infinite, 1.0 if wrong else 0.0, found, infinite)
         entries = [Fraction(x) for x in W.flatten().tolist()]
         upper, primal = _upper(rows, norm, entries, problem.shape)
-        gap = abs(upper - lower) / upper if upper else abs(upper - lower)
+        gap = abs(upper - lower) / (upper or 1) if upper < mp.inf else mp.inf
         return ExactNumbers(float(gap), primal, error, float(lower), float(upper))
 
 
@@ -95,9 +95,9 @@ def _upper(rows: ExactRows, norm: Norm, W: Fractions, shape: tuple[int, int]) ->
         worst = max(worst, missing / abs(bound) if bound else Fraction(missing != 0))
         if bound > 0 and not rows.equality[m]:
             if value <= 0:
-                return mp.inf, float(worst)
+                return mp.inf, _rounded(worst)
             lift = max(lift, bound / value)
-    return _length(W, norm, shape, dual=False) * _mpf(lift), float(worst)
+    return _length(W, norm, shape, dual=False) * _mpf(lift), _rounded(worst)
 
 
 def _value(rows: ExactRows, m: int, W: Fractions) -> Fraction:
@@ -130,3 +130,8 @@ def _length(entries: Fractions, norm: Norm, shape: tuple[int, int], *, dual: boo
 
 def _mpf(x: Fraction) -> Any:
     return mpf(x.numerator) / mpf(x.denominator)
+
+
+def _rounded(x: Fraction) -> float:
+    """Round to a float, to infinity where it is too large for one."""
+    return float(_mpf(x))
