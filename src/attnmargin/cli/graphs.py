@@ -172,7 +172,8 @@ def _print_graphs(graphs: Any, record: dict[str, Any]) -> None:
     for line in findings(record):
         click.echo(line)
     if record["noise"] is not None:
-        _print_table(noise_cells(record["noise"], _MOST_GRAPHS))
+        head, rows = noise_cells(record["noise"], _MOST_GRAPHS)
+        _print_table(head, [[printable(own[0]), *own[1:]] for own in rows])
     largest = sorted(graphs, key=lambda graph: -len(graph.tokens))[:_MOST_GRAPHS]
     table = Table("last token", "tokens", "edges", "components", "layers", "top layer")
     for graph in largest:
@@ -185,11 +186,10 @@ def _print_graphs(graphs: Any, record: dict[str, Any]) -> None:
         click.echo(f"… {len(graphs) - len(largest):,} smaller graphs")
 
 
-def _print_table(cells: tuple[list[str], list[list[str]]]) -> None:
-    head, rows = cells
+def _print_table(head: list[str], rows: list[list[str]]) -> None:
     table = Table(*head)
     for own in rows:
-        table.add_row(Text(printable(own[0])), *own[1:])
+        table.add_row(*map(Text, own))
     Console().print(table)
 
 
@@ -198,11 +198,7 @@ def _print_test(record: dict[str, Any]) -> None:
     from attnmargin.report.graphs import score_cells, test_sentence
 
     click.echo(test_sentence(record))
-    head, rows = score_cells(record)
-    table = Table(*head)
-    for own in rows:
-        table.add_row(*own)
-    Console().print(table)
+    _print_table(*score_cells(record))
 
 
 def _print_graph(record: dict[str, Any]) -> None:
